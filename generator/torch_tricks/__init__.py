@@ -1,0 +1,1 @@
+"""The package behind the `torch-tricks` command."""
