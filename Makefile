@@ -15,9 +15,22 @@ PIP = -m pip install --quiet --disable-pip-version-check
 	.venv-floor/bin/python $(PIP) --requirement tests/floor.txt
 	touch $@
 
+# Renders a project into ./demo and trains it, for about a minute.
+demo: .venv/installed
+	.venv/bin/copier copy --quiet --defaults --overwrite --vcs-ref HEAD \
+		--data project_name=Demo . demo
+	cd demo && ../.venv/bin/python train.py
+
 test: .venv/installed .venv-floor/installed
 	OMP_NUM_THREADS=1 TORCH_TRICKS_FLOOR_PYTHON=.venv-floor/bin/python \
-		.venv/bin/python -m pytest -n auto $(PYTEST_FLAGS)
+		.venv/bin/python -m pytest -n auto --dist worksteal $(PYTEST_FLAGS)
+
+bench: .venv/installed
+	.venv/bin/python benchmarks/run.py
+
+lint: .venv/installed
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
 
 clean:
 	rm -rf .venv .venv-floor demo

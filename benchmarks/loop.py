@@ -1,0 +1,276 @@
+"""The training loops of rendered projects against bare loops that do the same work."""
+
+import copy
+import dataclasses
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+import torch
+from measure import Row, import_train, interleave, render, start_run
+from torch import Tensor
+from torch.nn import functional as F
+from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.swa_utils import SWALR, AveragedModel
+from torch.utils._python_dispatch import TorchDispatchMode
+from torchvision.transforms import v2
+
+BOUND = 1.03
+CPU = torch.device("cpu")
+WINDOW = 2
+"""Micro-batches per optimizer step of the full project."""
+EPOCHS = 1000
+"""More than are trained, so that the learning rate never gets to 0."""
+
+
+def measure_loops() -> Iterator[Row]:
+    """Compares steps of about 1 ms and 40 ms, and counts the reads of the device."""
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory(prefix="bench-loop-") as directory:
+        trains = {
+            preset: import_train(render(Path(directory), f"{preset}_project", preset))
+            for preset in ("minimal", "everything")
+        }
+        for preset, bare in (("minimal", BareLoop), ("everything", FullLoop)):
+            for name, size, steps, repetitions in (
+                ("1 ms", {"image_size": 8, "batch_size": 4}, 100, 60),
+                ("40 ms", {"image_size": 32, "batch_size": 64}, 5, 30),
+            ):
+                yield compare(trains[preset], bare, size, steps, repetitions, name)
+        yield count_reads(trains["minimal"], "minimal")
+        yield count_reads(trains["everything"], "everything", swa_start=1.0)
+        yield count_reads(trains["everything"], "everything, averaging", swa_start=0.0)
+
+
+def compare(
+    train: ModuleType,
+    bare_loop: type["BareLoop"],
+    size: dict[str, int],
+    steps: int,
+    repetitions: int,
+    name: str,
+) -> Row:
+    """Trains both loops from the same weights on the same batches, an epoch at a time."""
+    if bare_loop is FullLoop:
+        size = size | {"batch_size": size["batch_size"] // WINDOW}
+        # Half of the repetitions average, and an epoch saves in its middle and its end.
+        options = {
+            "accumulation_steps": WINDOW,
+            "swa_start": repetitions / 2 / EPOCHS,
+            "checkpoint_every": steps // 2,
+        }
+        steps *= WINDOW
+    else:
+        options = {}
+    with tempfile.TemporaryDirectory(prefix="bench-run-") as directory:
+        run = make_run(train, Path(directory), steps, **size, **options)
+        bare = bare_loop(run)
+        losses: dict[str, list[float]] = {"ours": [], "bare": []}
+
+        def our_epoch() -> None:
+            torch.manual_seed(run.epoch)  # Of dropout and of mixup.
+            losses["ours"].append(train.train_epoch(run)["train_loss"])
+            run.epoch, run.batch = run.epoch + 1, 0
+            run.totals = type(run.totals)(run.device)
+
+        def bare_epoch() -> None:
+            torch.manual_seed(len(losses["bare"]))
+            losses["bare"].append(bare.train_epoch())
+
+        our_epoch()
+        bare_epoch()
+        times = interleave(our_epoch, bare_epoch, repetitions)
+    torch.testing.assert_close(
+        bare.model.state_dict(), run.model.state_dict(), rtol=0, atol=0
+    )
+    torch.testing.assert_close(losses["bare"], losses["ours"], rtol=1e-5, atol=0)
+    steps //= options.get("accumulation_steps", 1)
+    return Row(
+        f"loop, {train.__name__.split('_')[0]}, step of {name}",
+        f"{times.ours / steps * 1e3:.3f} ms",
+        f"{times.reference / steps * 1e3:.3f} ms",
+        f"{times.ratio:.3f}",
+        f"<= {BOUND}",
+        times.ratio <= BOUND,
+    )
+
+
+def make_run(
+    train: ModuleType,
+    directory: Path,
+    steps: int,
+    device: torch.device = CPU,
+    **options: Any,
+) -> Any:
+    """Starts a run whose loader is a list of batches: loading would hide the loop."""
+    settings = train.Settings(epochs=EPOCHS, num_workers=0, run_dir=directory)
+    make_loader = train.make_train_loader
+
+    def make_batches(*arguments: Any) -> list[tuple[Tensor, Tensor]]:
+        return list(islice(make_loader(*arguments), steps))
+
+    torch.manual_seed(0)
+    settings = dataclasses.replace(settings, **options)
+    replaced = {
+        "make_train_loader": make_batches,
+        "choose_device": lambda _: device,
+    }
+    return start_run(train, settings, replaced)
+
+
+class BareLoop:
+    """The loop as one writes it without a template."""
+
+    def __init__(self, run: Any) -> None:
+        self.settings = run.settings
+        self.device = run.device
+        self.batches = run.train_loader
+        self.model = copy.deepcopy(run.model)
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(),
+            lr=self.settings.lr,
+            weight_decay=self.settings.weight_decay,
+        )
+        self.scheduler = LambdaLR(self.optimizer, run.scheduler.lr_lambdas[0])
+
+    def train_epoch(self) -> float:
+        self.model.train()
+        total_loss = torch.zeros((), device=self.device)
+        for images, targets in self.batches:
+            images, targets = images.to(self.device), targets.to(self.device)
+            loss = F.cross_entropy(self.model(images.float() / 127.5 - 1), targets)
+            loss.backward()
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+            self.scheduler.step()
+            total_loss += loss.detach()
+        return total_loss.item() / len(self.batches)
+
+
+class FullLoop(BareLoop):
+    """The same with mixed precision, windows, mixup, averaging and checkpoints."""
+
+    def __init__(self, run: Any) -> None:
+        super().__init__(run)
+        classes = run.model.classifier.out_features
+        self.mix = v2.RandomChoice(
+            [
+                v2.MixUp(alpha=self.settings.mixup_alpha, num_classes=classes),
+                v2.CutMix(alpha=self.settings.cutmix_alpha, num_classes=classes),
+            ]
+        )
+        self.average = AveragedModel(self.model)
+        self.average_start = run.swa.start
+        self.anneal_steps = run.swa.anneal_steps
+        self.average_scheduler: SWALR | None = None
+        self.path = run.directory / "bare.pt"
+        self.step = 0
+
+    def train_epoch(self) -> float:
+        self.model.train()
+        total_loss = torch.zeros((), device=self.device)
+        total_images = 0
+        batches = iter(self.batches)
+        while window := list(islice(batches, self.settings.accumulation_steps)):
+            window_images = sum(len(targets) for _, targets in window)
+            for images, targets in window:
+                images, targets = images.to(self.device), targets.to(self.device)
+                images, targets = self.mix(images.float() / 127.5 - 1, targets)
+                with torch.autocast(self.device.type, torch.bfloat16):
+                    loss = F.cross_entropy(
+                        self.model(images), targets, reduction="sum"
+                    )
+                (loss / window_images).backward()
+                total_loss += loss.detach()
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+            total_images += window_images
+            self.step += 1
+            if self.step > self.average_start:
+                if self.average_scheduler is None:
+                    self.average_scheduler = SWALR(
+                        self.optimizer, self.settings.swa_lr, self.anneal_steps
+                    )
+                self.average.update_parameters(self.model)
+                self.average_scheduler.step()
+            else:
+                self.scheduler.step()
+            if self.step % self.settings.checkpoint_every == 0:
+                self.save()
+        self.save()
+        return total_loss.item() / total_images
+
+    def save(self) -> None:
+        """Saves as much as the project does, as safely."""
+        checkpoint = {
+            "step": self.step,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scheduler": self.scheduler.state_dict(),
+            "average": self.average.state_dict(),
+            "random": torch.get_rng_state(),
+        }
+        aside = self.path.with_suffix(".tmp")
+        with aside.open("wb") as file:
+            torch.save(checkpoint, file)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(self.path)
+
+
+class HostReads(TorchDispatchMode):
+    """Counts the values that leave a device, for each of which the host has to wait.
+
+    The meta device serves on any machine: it computes nothing, and what is not counted
+    here PyTorch refuses to read from it, so that no read goes unseen.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self.device = device
+        self.count = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if isinstance(args[0] if args else None, Tensor):
+            if args[0].device.type == self.device.type:
+                if func is torch.ops.aten._local_scalar_dense.default:
+                    self.count += 1
+                    return 0.0
+                if kwargs.get("device") == torch.device("cpu"):
+                    self.count += 1
+                    return torch.zeros_like(args[0], **kwargs)
+        return func(*args, **kwargs)
+
+
+def count_reads(train: ModuleType, name: str, **options: Any) -> Row:
+    """Counts what 20 more steps in an epoch read, so that its end does not count."""
+    counts = []
+    for steps in (20, 40):
+        if hasattr(train.Settings, "accumulation_steps"):
+            options = options | {"accumulation_steps": WINDOW}
+            steps *= WINDOW
+        device = torch.device("meta")
+        with (
+            tempfile.TemporaryDirectory(prefix="bench-run-") as directory,
+            # It knows no meta device; the casts of mixed precision stay on the device.
+            mock.patch.object(torch, "autocast", lambda *_: nullcontext()),
+            HostReads(device) as reads,
+        ):
+            run = make_run(train, Path(directory), steps, device, **options)
+            reads.count = 0
+            train.train_epoch(run)
+        counts.append(reads.count)
+    assert counts[0] > 0, "the end of an epoch reads the loss"
+    per_step = (counts[1] - counts[0]) / 20
+    return Row(
+        f"host reads per step, {name}", f"{per_step:g}", "0", "", "0", per_step == 0
+    )

@@ -1,0 +1,111 @@
+"""What the benchmarks share: interleaved timing, rendered projects and table rows."""
+
+import contextlib
+import importlib.util
+import io
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+from unittest import mock
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Row(NamedTuple):
+    """One line of the table."""
+
+    name: str
+    ours: str
+    reference: str
+    ratio: str
+    bound: str
+    holds: bool
+
+
+class Times(NamedTuple):
+    """Medians over the repetitions, in seconds, and of the ratios of their pairs."""
+
+    ours: float
+    reference: float
+    ratio: float
+
+
+def interleave(
+    ours: Callable[[], Any],
+    reference: Callable[[], Any],
+    repetitions: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Times:
+    """Times two calls in turn, so that whatever else the machine does meets both.
+
+    The ratio is the median over pairs of neighbours, which a slow minute does not move.
+    """
+    seconds: dict[Callable[[], Any], list[float]] = {ours: [], reference: []}
+    for repetition in range(repetitions):
+        # The first of a pair may pay for the memory that the second left cold.
+        for call in (ours, reference) if repetition % 2 else (reference, ours):
+            start = clock()
+            call()
+            seconds[call].append(clock() - start)
+    return Times(
+        statistics.median(seconds[ours]),
+        statistics.median(seconds[reference]),
+        statistics.median(
+            a / b for a, b in zip(seconds[ours], seconds[reference], strict=True)
+        ),
+    )
+
+
+def copy_command(template: Path, destination: Path, *options: str) -> list[str]:
+    """Returns the command that renders a template without asking anything."""
+    copier = Path(sys.executable).with_name("copier")
+    return [str(copier), "copy", "-q", "--defaults", *options, template, destination]
+
+
+def render(directory: Path, package: str, preset: str) -> Path:
+    """Renders a preset with the real command."""
+    answers = {"project_name": "Bench", "package_name": package, "preset": preset}
+    options = [f"--data={name}={value}" for name, value in answers.items()]
+    destination = directory / package
+    subprocess.run(
+        copy_command(ROOT, destination, *options), check=True, capture_output=True
+    )
+    return destination
+
+
+def import_train(project: Path) -> ModuleType:
+    """Imports train.py of a rendered project, whose package has the project's name."""
+    sys.path.insert(0, str(project))
+    spec = importlib.util.spec_from_file_location(
+        f"{project.name}_train", project / "train.py"
+    )
+    train = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(train)
+    return train
+
+
+class StartedError(Exception):
+    """Carries a run out of train.py's main."""
+
+
+def start_run(train: ModuleType, settings: Any, replaced: Mapping[str, Any]) -> Any:
+    """Returns the run that main builds, before its first step."""
+
+    def leave_main(run: Any) -> None:
+        raise StartedError(run)
+
+    replaced = {**replaced, "train_epoch": leave_main}
+    try:
+        with (
+            mock.patch.multiple(train, **replaced),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
+            train.main(settings)
+    except StartedError as started:
+        return started.args[0]
+    raise AssertionError("main trained without train_epoch")

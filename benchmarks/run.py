@@ -1,0 +1,58 @@
+"""Runs the benchmarks and prints one table; exits with 1 if a bound is missed."""
+
+import argparse
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+from hdf5 import measure_hdf5
+from loop import measure_loops
+from measure import Row
+from rendering import measure_rendering
+
+PARTS: dict[str, Callable[[], Iterator[Row]]] = {
+    "loop": measure_loops,
+    "hdf5": measure_hdf5,
+    "rendering": measure_rendering,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=PARTS, metavar="|".join(PARTS))
+    only = parser.parse_args().only
+    layout = "{:<44} {:>14} {:>14} {:>8}  {}"
+    print(layout.format("", "ours", "reference", "ratio", "bound"))
+    missed = 0
+    for name, measure in PARTS.items():
+        if only not in (None, name):
+            continue
+        for row in measure():
+            verdict = row.bound if row.holds else f"{row.bound}  MISSED"
+            print(
+                layout.format(*row[:4], verdict if row.bound else ""),
+                flush=True,
+            )
+            missed += not row.holds
+    print(describe_machine())
+    sys.exit(1 if missed else 0)
+
+
+def describe_machine() -> str:
+    """Returns one line on the hardware and the versions."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = info.read_text(encoding="utf-8").splitlines()
+        names = [line.partition(": ")[2] for line in lines if "model name" in line]
+        cpu = f"{names[0]}, {len(names)} cores" if names else cpu
+    return (
+        f"{cpu}, {torch.get_num_threads()} thread used, "
+        f"Python {platform.python_version()}, torch {torch.__version__}"
+    )
+
+
+if __name__ == "__main__":
+    main()

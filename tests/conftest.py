@@ -1,0 +1,76 @@
+"""Warm processes, tiny data, and the table of where the proof's time goes."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+import training
+from zygote import Zygote
+
+Phase = Callable[[str], AbstractContextManager[None]]
+
+
+@pytest.fixture(scope="session")
+def zygote() -> Iterator[Zygote]:
+    with Zygote() as zygote:
+        yield zygote
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An image folder for --data folder."""
+    return training.make_image_folder(tmp_path_factory.mktemp("folder"))
+
+
+@pytest.fixture(scope="session")
+def hdf5(
+    tmp_path_factory: pytest.TempPathFactory, folder: Path, zygote: Zygote
+) -> Path:
+    """The image folder as HDF5 files of two shards, made by a project's convert.py."""
+    from rendering import render
+
+    directory = tmp_path_factory.mktemp("hdf5")
+    project = render(directory / "project", {"preset": "everything"})
+    result = zygote.run(
+        *(project, "convert.py", directory / "data", "--data", "folder"),
+        *("--data-dir", folder, "--image-size", training.IMAGE_SIZE, "--shards", 2),
+    )
+    assert result.returncode == 0, result.stderr
+    return directory / "data"
+
+
+@pytest.fixture
+def phase(request: pytest.FixtureRequest) -> Phase:
+    """Times a part of a test for the table: `with phase("train"): ...`."""
+
+    @contextmanager
+    def measure(name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            seconds = time.perf_counter() - start
+            part = (request.node.originalname, name)
+            request.node.user_properties.append(("phase", (*part, seconds)))
+
+    return measure
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints the seconds of each phase, summed over the tests and all processes."""
+    totals: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.getreports(outcome):
+            for key, value in report.user_properties:
+                if key == "phase":
+                    test, name, seconds = value
+                    totals[test, name].append(seconds)
+    if totals:
+        terminalreporter.section("seconds by phase, summed over all processes")
+    for (test, name), seconds in totals.items():
+        terminalreporter.write_line(
+            f"{test:45} {name:10} {len(seconds):5} x {sum(seconds):8.1f} s"
+        )

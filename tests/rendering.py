@@ -1,0 +1,96 @@
+"""Renders the template quickly, for tests that need hundreds of projects.
+
+As a command it renders the covering array, for a machine that has no Copier:
+
+    python tests/rendering.py --covering DIRECTORY
+"""
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import copier
+import copier._main
+import jinja2
+from subsets import ROOT, Subset, covering_array
+
+PROJECT = {"project_name": "Leaf Diseases"}
+PACKAGE = "leaf_diseases"
+
+
+def render(destination: Path, answers: Mapping[str, Any]) -> Path:
+    """Renders a project as `copier copy` does, in a sixth of the time."""
+    with compiled_templates_kept(), git_left_alone():
+        copier.run_copy(
+            str(template_copy()),
+            destination,
+            data=PROJECT | dict(answers),
+            defaults=True,
+            quiet=True,
+        )
+    return destination
+
+
+def render_subset(destination: Path, subset: Subset) -> Path:
+    """Renders the project of a subset of the tricks."""
+    return render(destination, subset.answers)
+
+
+@cache
+def template_copy() -> Path:
+    """The template outside of git, which Copier would otherwise ask about versions."""
+    # Held until the process ends, which then removes the directory.
+    template_copy.holder = tempfile.TemporaryDirectory(prefix="torch-tricks-")
+    copy = Path(template_copy.holder.name)
+    shutil.copy(ROOT / "copier.yml", copy)
+    shutil.copytree(ROOT / "template", copy / "template")
+    return copy
+
+
+_compiled: dict[tuple[Any, ...], Any] = {}
+
+
+@contextmanager
+def compiled_templates_kept() -> Iterator[None]:
+    """Compiles each template once: Copier makes a new environment for every project."""
+    compile_template = jinja2.Environment.compile
+
+    def compile_once(environment, source, name=None, filename=None, *options):
+        key = (source, name, filename, options)
+        if not isinstance(source, str):
+            return compile_template(environment, source, name, filename, *options)
+        if key not in _compiled:
+            _compiled[key] = compile_template(
+                environment, source, name, filename, *options
+            )
+        return _compiled[key]
+
+    with mock.patch.object(jinja2.Environment, "compile", compile_once):
+        yield
+
+
+@contextmanager
+def git_left_alone() -> Iterator[None]:
+    """Leaves out the `git config` for every file, which only matters inside a checkout."""
+    with mock.patch.object(copier._main, "is_git_available", return_value=False):
+        yield
+
+
+def main() -> None:
+    """Renders every row of the covering array into a directory of its name."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--covering", type=Path, required=True, metavar="DIRECTORY")
+    directory = parser.parse_args().covering
+    for subset in covering_array():
+        render_subset(directory / str(subset), subset)
+    print(f"{len(covering_array())} projects in {directory}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""What the documentation shows is what the template renders.
+
+A code block below a comment such as `<!-- from everything: train.py backward -->` is that
+function of that preset's project; a table or list between `<!-- the NAME -->` and
+`<!-- end -->` is computed. `python tests/test_docs.py --write` writes them anew.
+"""
+
+import ast
+import re
+import sys
+import tempfile
+import textwrap
+from functools import cache
+from pathlib import Path
+
+import jinja2
+import pytest
+import yaml
+from jinja2 import StrictUndefined
+from rendering import render
+from subsets import all_subsets
+from torch_tricks.catalogue import TRICKS
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
+SNIPPET = re.compile(
+    r"^(<!-- from (\w+): (\S+) ?(\S*) -->\n```python\n)(.*?)(^```\n)",
+    re.DOTALL | re.MULTILINE,
+)
+COMPUTED = re.compile(r"(<!-- the (\w+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
+LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
+
+
+@cache
+def project(preset: str) -> dict[str, str]:
+    """Returns the files of a preset's project by path."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = render(Path(directory), {"preset": preset})
+        return {
+            file.relative_to(path).as_posix(): file.read_text(encoding="utf-8")
+            for file in sorted(path.rglob("*"))
+            if file.is_file()
+        }
+
+
+def code(preset: str, file: str, name: str) -> str:
+    """Returns a file, or the function, class, method or assignment of that name in it."""
+    source = project(preset)[file]
+    node: ast.AST = ast.parse(source)
+    for part in name.split(".") if name else ():
+        node = next(child for child in node.body if part in names_of(child))
+    if not name:
+        return source
+    lines = source.splitlines(keepends=True)
+    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+    return textwrap.dedent("".join(lines[first - 1 : node.end_lineno]))
+
+
+def names_of(node: ast.AST) -> list[str]:
+    """Returns what a statement defines."""
+    targets = getattr(node, "targets", [getattr(node, "target", None)])
+    return [getattr(item, "name", getattr(item, "id", "")) for item in [node, *targets]]
+
+
+def recommended() -> list[str]:
+    """Returns the tricks whose modules the recommended project has."""
+    modules = {Path(file).stem for file in project("recommended")}
+    return [trick.name for trick in TRICKS if trick.module in modules]
+
+
+def trick_table() -> str:
+    rows = ["| trick | what it buys | flags | |", "|---|---|---|---|"]
+    for trick in TRICKS:
+        flags = ", ".join(f"`{flag}`" for flag in trick.flags)
+        mark = "recommended" if trick.name in recommended() else ""
+        link = f"[`{trick.name}`](docs/tricks/{trick.name}.md)"
+        rows.append(f"| {link} | {trick.title}: {trick.buys} | {flags} | {mark} |")
+    return "\n".join(rows) + "\n"
+
+
+def trick_index() -> str:
+    return "".join(
+        f"- [{trick.title}](tricks/{trick.name}.md): {trick.buys}\n" for trick in TRICKS
+    )
+
+
+def file_list() -> str:
+    """Returns the files of the project with everything, each with its first line."""
+    rows = ["```text"]
+    for file, text in project("everything").items():
+        summary = ""
+        if file.endswith(".py"):
+            docstring = ast.get_docstring(ast.parse(text)) or ""
+            summary = docstring.partition("\n")[0].partition(": https")[0].rstrip(".")
+        rows.append(f"{file:<34}{summary}".rstrip())
+    return "\n".join([*rows, "```"]) + "\n"
+
+
+COMPUTERS = {"tricks": trick_table, "index": trick_index, "files": file_list}
+
+each_page = pytest.mark.parametrize(
+    "page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix()
+)
+
+
+def written(text: str) -> str:
+    """Returns a page with all its snippets, tables and lists as they should be."""
+    text = SNIPPET.sub(lambda m: m[1] + code(m[2], m[3], m[4]) + m[6], text)
+    return COMPUTED.sub(lambda m: m[1] + COMPUTERS[m[2]]() + m[4], text)
+
+
+@each_page
+def test_shown_code_is_the_rendered_code(page):
+    text = page.read_text(encoding="utf-8")
+    assert text == written(text), "run: python tests/test_docs.py --write"
+
+
+@each_page
+def test_all_shown_python_has_a_source(page):
+    text = page.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    assert lines.count("```python") == len(SNIPPET.findall(text))
+    assert lines.count("<!-- end -->") == len(COMPUTED.findall(text))
+
+
+@pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.name)
+def test_a_page_of_the_handbook_shows_the_code_and_names_the_source(trick):
+    text = (ROOT / "docs" / "tricks" / f"{trick.name}.md").read_text(encoding="utf-8")
+    shown = {match[2] for match in SNIPPET.findall(text)}
+    assert f"leaf_diseases/{trick.module}.py" in shown
+    assert trick.source in text
+    assert text.startswith(f"# {trick.title}\n")
+    for heading in ("The idea", "The code", "Traps", "Source"):
+        assert f"\n## {heading}\n" in text
+    for flag in trick.flags:
+        assert f"`{flag}" in text
+
+
+@each_page
+def test_links_lead_to_files(page):
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        if not link.startswith(("https://", "#")):
+            assert (page.parent / link.partition("#")[0]).exists(), link
+
+
+def test_the_table_of_settings_that_may_change_is_the_code():
+    assignment = code("everything", "leaf_diseases/checkpoint.py", "MAY_CHANGE")
+    names = ast.literal_eval(assignment.partition(" = ")[2])
+    may_change = {"--" + name.replace("_", "-") for name in names}
+    pages = [
+        project("everything")["README.md"],
+        (ROOT / "docs/resuming.md").read_text(),
+    ]
+    for text in pages:
+        table = text.partition("| setting | what a change does |")[2].partition("\n\n")[
+            0
+        ]
+        assert set(re.findall(r"`(--[\w-]+)`", table)) == may_change
+
+
+def test_the_readme_of_a_project_names_only_what_the_project_has():
+    files = project("everything")
+    readme = files["README.md"]
+    for line in re.findall(r"^- Code: (.+)$", readme, re.MULTILINE):
+        for part in re.split("; in ", line):
+            where, _, names = part.rpartition(": ")
+            for name in re.findall(r"`([^`]+)`", names):
+                if where:
+                    assert code("everything", where.strip("`"), name)
+                else:
+                    assert name in files
+
+
+def test_the_readme_of_every_project_has_whole_sections():
+    config = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
+    environment = jinja2.Environment(
+        **config["_envops"] | {"undefined": StrictUndefined}
+    )
+    source = (ROOT / "template" / "README.md.jinja").read_text(encoding="utf-8")
+    template = environment.from_string(source)
+    titles = {trick.name: trick.title for trick in TRICKS}
+    names = {"project_name": "A", "description": "B", "package_name": "c"}
+    for subset in all_subsets():
+        text = template.render(**names, **subset.answers, tricks=subset.tricks)
+        headings = re.findall(r"^### (.+)$", text, re.MULTILINE)
+        assert headings == [titles[trick] for trick in subset.tricks]
+        assert ("\n## Tricks\n" in text) == bool(headings)
+        assert "\n\n\n" not in text
+        assert text.endswith(".\n")
+
+
+def test_changelog_begins_with_the_version_of_the_package():
+    project_file = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    version = re.search(r'^version = "(.+)"$', project_file, re.MULTILINE)[1]
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(r"^## \[?([\d.]+)", changelog, re.MULTILINE)[1] == version
+
+
+def write() -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        page.write_text(written(text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        sys.exit("usage: python tests/test_docs.py --write")
+    write()

@@ -1,0 +1,223 @@
+"""The template's face: questions, presets, messages, refusals, and the real command."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+COPIER = Path(sys.executable).with_name("copier")
+QUESTIONS = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
+EVERYTHING = [
+    "seeding",
+    "parallel",
+    "hdf5",
+    "prefetcher",
+    "amp",
+    "accumulation",
+    "swa",
+    "mixup",
+    "resume",
+]
+PRESETS = {
+    "minimal": [],
+    "recommended": ["seeding", "prefetcher", "amp", "resume"],
+    "everything": EVERYTHING,
+}
+MODULES = {trick: trick for trick in EVERYTHING} | {"resume": "checkpoint"}
+RECOMMENDED_AS_CUSTOM = {
+    trick: trick in PRESETS["recommended"] for trick in EVERYTHING
+} | {"parallel": "none"}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_decides_on_the_tricks(copie, preset, capsys):
+    result = copie.copy({"project_name": "Leaf Diseases", "preset": preset})
+    assert result.exception is None
+    # Only the preset is recorded, so that an update brings what it has gained.
+    assert result.answers == {
+        "project_name": "Leaf Diseases",
+        "package_name": "leaf_diseases",
+        "description": "Image classification with PyTorch",
+        "author": "",
+        "preset": preset,
+    }
+    modules = {path.stem for path in (result.project_dir / "leaf_diseases").iterdir()}
+    tricks = [trick for trick in EVERYTHING if MODULES[trick] in modules]
+    assert tricks == PRESETS[preset]
+    message = " ".join(capsys.readouterr().err.split())
+    listed = ", ".join(tricks) or "no tricks"
+    assert f"Leaf Diseases is ready with {listed}." in message
+    assert 'pip install -e ".[dev]" python train.py' in message
+
+
+def test_recommended_is_the_default_and_marked_as_such():
+    preset = QUESTIONS["preset"]
+    assert preset["default"] == "recommended"
+    labels = {value: label for label, value in preset["choices"].items()}
+    assert list(labels) == ["recommended", "minimal", "everything", "custom"]
+    assert [v for v, label in labels.items() if "(recommended)" in label] == [
+        "recommended"
+    ]
+
+
+def test_the_custom_preset_begins_with_the_recommended_tricks(copie):
+    result = copie.copy({"project_name": "Leaf Diseases", "preset": "custom"})
+    assert result.answers.items() >= RECOMMENDED_AS_CUSTOM.items()
+
+
+def test_every_trick_is_asked_for_in_one_line():
+    for trick in EVERYTHING:
+        question = QUESTIONS[trick]
+        assert question["when"] == "{{ preset == 'custom' }}"
+        assert "\n" not in question["help"]
+        assert 20 <= len(question["help"]) <= 80
+
+
+def test_nobody_needs_to_trust_the_template():
+    settings = {name for name in QUESTIONS if name.startswith("_")}
+    assert not settings & {"_tasks", "_migrations", "_jinja_extensions"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "sentence"),
+    [
+        ({"project_name": ""}, "Give the project a name"),
+        ({"project_name": "   "}, "Give the project a name"),
+        ({"project_name": " Leaves"}, "with no space at either end"),
+        ({"project_name": "Leaves\nand trees"}, "without control characters"),
+        ({"project_name": "Leaves\x1b[31m"}, "without control characters"),
+        ({"project_name": "a" * 81}, "at most 80 characters"),
+        ({"package_name": ".."}, "lower-case letters, digits and underscores"),
+        ({"package_name": "../outside"}, "lower-case letters"),
+        ({"package_name": "/etc"}, "lower-case letters"),
+        ({"package_name": ""}, "lower-case letters"),
+        ({"package_name": "-rf"}, "lower-case letters"),
+        ({"package_name": 'a"b'}, "lower-case letters"),
+        ({"package_name": "a b"}, "lower-case letters"),
+        ({"package_name": "Leaves"}, "lower-case letters"),
+        ({"package_name": "leaves\n"}, "lower-case letters"),
+        ({"package_name": "leaves_"}, "lower-case letters"),
+        ({"package_name": "été"}, "lower-case letters"),
+        ({"package_name": "1leaf"}, "lower-case letters"),
+        ({"package_name": "a" * 31}, "at most 30 characters"),
+        ({"package_name": "class"}, "class is taken"),
+        ({"package_name": "torch"}, "torch is taken"),
+        ({"package_name": "random"}, "random is taken"),
+        ({"package_name": "train"}, "try train_project"),
+        ({"package_name": "tests"}, "tests is taken"),
+        ({"description": ""}, "1 to 200 characters"),
+        ({"description": "a\tb"}, "without control characters"),
+        ({"description": "a" * 201}, "1 to 200 characters"),
+        ({"author": "Ada\x07"}, "without control characters"),
+        ({"author": "Ada "}, "with no space at either end"),
+        ({"preset": "best"}, "Invalid choice"),
+        ({"preset": "custom", "parallel": "tpu"}, "Invalid choice"),
+        ({"swa": "true"}, "add -d preset=custom"),
+        ({"preset": "minimal", "parallel": "dp"}, "add -d preset=custom"),
+        ({"preset": "everything", "amp": "false"}, "add -d preset=custom"),
+    ],
+    ids=repr,
+)
+def test_a_refused_answer_leaves_nothing_behind(tmp_path, answers, sentence):
+    project = tmp_path / "project"
+    result = copy(ROOT, project, {"project_name": "Leaves"} | answers)
+    assert result.returncode != 0
+    assert sentence in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_module_that_python_has_is_refused_as_a_package_name():
+    reserved = QUESTIONS["reserved_names"]["default"].split()
+    modules = {name for name in sys.stdlib_module_names if name == name.lower()}
+    assert not {name for name in modules if not name.startswith("_")} - set(reserved)
+
+
+def copy(template, project, answers, *options, env=None):
+    """Runs the real `copier copy`, without --trust, and answers nothing else."""
+    data = [f"--data={name}={value}" for name, value in answers.items()]
+    return subprocess.run(
+        [COPIER, "copy", "--defaults", *options, *data, str(template), str(project)],
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        env=os.environ | (env or {}),
+    )
+
+
+def git(directory, *arguments):
+    return subprocess.run(
+        ["git", "-C", directory, *arguments],
+        capture_output=True,
+        check=True,
+        encoding="utf-8",
+        env=os.environ
+        | {f"GIT_{who}_NAME": "Test" for who in ("AUTHOR", "COMMITTER")}
+        | {f"GIT_{who}_EMAIL": "test@example.com" for who in ("AUTHOR", "COMMITTER")},
+    ).stdout
+
+
+@pytest.fixture
+def published(tmp_path):
+    """The template, tagged v0.1.0, where `gh:org/torch-tricks` finds it."""
+    work = tmp_path / "work"
+    shutil.copytree(ROOT / "template", work / "template")
+    shutil.copy(ROOT / "copier.yml", work)
+    git(tmp_path, "init", "--quiet", "--initial-branch=main", str(work))
+    git(work, "add", "--all")
+    git(work, "commit", "--quiet", "--message=Release")
+    git(work, "tag", "v0.1.0")
+    bare = tmp_path / "hub" / "org" / "torch-tricks.git"
+    git(tmp_path, "clone", "--quiet", "--bare", str(work), str(bare))
+    git(work, "remote", "add", "origin", str(bare))
+    env = {
+        "COPIER_CACHE_DIR": str(tmp_path / "cache"),
+        "COPIER_SETTINGS_PATH": str(tmp_path / "no-settings.yml"),
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.file://{tmp_path}/hub/.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://github.com/",
+    }
+    return work, env
+
+
+def test_the_real_command_copies_from_the_hub_and_updates(tmp_path, published):
+    work, env = published
+    project = tmp_path / "project"
+    result = copy("gh:org/torch-tricks", project, {"project_name": "Leaves"}, env=env)
+    assert result.returncode == 0, result.stderr
+    answers = yaml.safe_load((project / ".copier-answers.yml").read_text())
+    assert answers["_src_path"] == "gh:org/torch-tricks"
+    assert answers["_commit"] == "v0.1.0"
+
+    # The owner commits, and edits the settings; the next version edits the loop.
+    git(tmp_path, "init", "--quiet", str(project))
+    settings = project / "leaves" / "settings.py"
+    settings.write_text(
+        settings.read_text().replace("epochs: int = 10", "epochs: int = 7")
+    )
+    git(project, "add", "--all")
+    git(project, "commit", "--quiet", "--message=Start")
+    loop = work / "template" / "train.py.jinja"
+    loop.write_text(loop.read_text().replace("Trains an image", "Trains a new image"))
+    git(work, "commit", "--quiet", "--all", "--message=Better")
+    git(work, "tag", "v0.2.0")
+    git(work, "push", "--quiet", "--tags", "origin", "main")
+
+    result = subprocess.run(
+        [COPIER, "update", "--defaults"],
+        capture_output=True,
+        check=False,
+        cwd=project,
+        encoding="utf-8",
+        env=os.environ | env,
+    )
+    assert result.returncode == 0, result.stderr
+    assert "Leaves now has seeding, prefetcher, amp, resume." in result.stderr
+    assert "epochs: int = 7" in settings.read_text()
+    assert "Trains a new image" in (project / "train.py").read_text()
+    assert "_commit: v0.2.0" in (project / ".copier-answers.yml").read_text()
+    assert "UU" not in git(project, "status", "--short")

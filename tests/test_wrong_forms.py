@@ -1,0 +1,278 @@
+"""No project has the wrong forms that old articles on PyTorch teach.
+
+Each check is a row of the catalogue's list of wrong forms. It looks at the Python of a
+project, and is shown a wrong form that it must find.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import inspection
+import pytest
+from rendering import render_subset
+from subsets import covering_array
+
+Check = Callable[[ast.Module, str], Iterator[ast.AST | str]]
+
+
+@dataclass(frozen=True)
+class WrongForm:
+    """Something that must not be: how to find it, and an example to find."""
+
+    check: Check
+    example: str
+
+
+WRONG_FORMS: dict[str, WrongForm] = {}
+
+
+def wrong_form(example: str) -> Callable[[Check], Check]:
+    """Adds a check to the list, under the name of its function."""
+
+    def add(check: Check) -> Check:
+        WRONG_FORMS[check.__name__] = WrongForm(check, example)
+        return check
+
+    return add
+
+
+@pytest.fixture(scope="session")
+def projects(tmp_path_factory):
+    """The Python of every row of the covering array: texts by project and file."""
+    directory = tmp_path_factory.mktemp("projects")
+    return {
+        str(subset): {
+            name: text
+            for name, text in inspection.text_files(
+                render_subset(directory / str(subset), subset)
+            ).items()
+            if name.endswith(".py")
+        }
+        for subset in covering_array()
+    }
+
+
+def pytest_generate_tests(metafunc):
+    if "form" in metafunc.fixturenames:
+        metafunc.parametrize("form", WRONG_FORMS.values(), ids=WRONG_FORMS)
+
+
+def test_no_project_has(form, projects):
+    found = [
+        f"{project}/{name}: {finding if isinstance(finding, str) else ast.unparse(finding)}"
+        for project, files in projects.items()
+        for name, text in files.items()
+        if inspection.is_product_code(name)
+        for finding in form.check(inspection.parse_python(text), text)
+    ]
+    assert found == []
+
+
+def test_the_check_finds_the_wrong_form(form):
+    assert list(form.check(ast.parse(form.example), form.example))
+
+
+def calls(tree: ast.AST, name: str) -> Iterator[ast.Call]:
+    """Yields the calls of a function or method, by the end of its dotted name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            if called == name or called.endswith(f".{name}"):
+                yield node
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+def keywords(call: ast.Call) -> dict[str | None, str]:
+    return {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+
+
+@wrong_form('os.envion["CUDA_VISIBLE_DEVICE"] = "0"')
+def misspelt_environment(tree, text):
+    yield from re.findall(r"envion|CUDA_VISIBLE_DEVICE(?!S)", text)
+
+
+@wrong_form('os.environ["CUDA_VISIBLE_DEVICES"] = "0"')
+def devices_hidden_from_inside(tree, text):
+    # It is the user's to set, and only works before CUDA starts.
+    yield from re.findall(r"environ\W+CUDA_VISIBLE_DEVICES", text)
+
+
+@wrong_form("for epoch in range(9):\n    scheduler.step()\n    train(epoch)")
+def schedule_before_the_update(tree, text):
+    """A scheduler that steps where no optimizer has stepped above it."""
+    for step in calls(tree, "scheduler.step"):
+        updates = [*calls(tree, "optimizer.step"), *calls(tree, "scaled_step")]
+        owners = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        # A class that wraps a scheduler is called by the loop, which is checked itself.
+        if any(step in ast.walk(owner) for owner in owners):
+            continue
+        if not any(update.lineno < step.lineno for update in updates):
+            yield step
+
+
+@wrong_form("scaler.scale(loss).backward()\nclip_grad_norm_(p, 1)\nscaler.step(opt)")
+def clipping_of_scaled_gradients(tree, text):
+    for name in ("clip_grad_norm_", "clip_grad_value_"):
+        for clip in calls(tree, name):
+            if "scaler" in text and "unscale_(" not in text:
+                yield clip
+
+
+@wrong_form("loss = loss / accumulation_steps\nloss.backward()")
+def loss_divided_by_the_number_of_batches(tree, text):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            divisor = ast.unparse(node.right)
+            if "loss" in ast.unparse(node.left) and re.search(
+                r"accum|steps|^\d+$|^k$", divisor
+            ):
+                yield node
+
+
+@wrong_form("if (i + 1) % accumulation_steps == 0:\n    optimizer.step()")
+def last_window_dropped(tree, text):
+    """An update that depends on a remainder, which a short last window never has."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "%" in ast.unparse(node.test):
+            body = ast.Module(node.body, [])
+            yield from calls(body, "optimizer.step")
+            yield from calls(body, "optimizer_step")
+
+
+@wrong_form("SGD([{'parameters': biases, 'lr': 2 * lr}, {'params': weights}])")
+def parameter_group_without_params(tree, text):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            keys = {ast.unparse(key).strip("'") for key in node.keys if key}
+            if "lr" in keys and "params" not in keys and "__version__" not in keys:
+                yield node
+
+
+@wrong_form("optimizer = torch.optim.Adam([{'model': model.parameters()}])")
+def model_as_a_parameter_group(tree, text):
+    for name in ("Adam", "AdamW", "SGD"):
+        for call in calls(tree, name):
+            for node in ast.walk(call):
+                if isinstance(node, ast.Dict) and "'params'" not in ast.unparse(node):
+                    yield node
+
+
+@wrong_form("groups = [{'params': (p for p in biases)}]")
+def generator_as_parameters(tree, text):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                name = ast.unparse(key) if key else ""
+                if name == "'params'" and isinstance(value, ast.GeneratorExp):
+                    yield node
+
+
+@wrong_form("ids = map(id, head.parameters())\nbase = [p for p in all if id(p) in ids]")
+def iterator_of_ids(tree, text):
+    for call in calls(tree, "map"):
+        if ast.unparse(call.args[0]) == "id":
+            yield call
+    for call in calls(tree, "filter"):
+        if " id(" in ast.unparse(call.args[0]):
+            yield call
+
+
+@wrong_form("state = torch.load(path)")
+def bare_load(tree, text):
+    for call in calls(tree, "torch.load"):
+        options = keywords(call)
+        if options.get("map_location") != "'cpu'":
+            yield call
+        if options.get("weights_only") != "True":
+            yield call
+
+
+@wrong_form("state = {k[7:]: v for k, v in state.items()}")
+def prefix_cut_by_its_length(tree, text):
+    """A name whose beginning is cut off, whether or not it is the prefix."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(slice=ast.Slice(lower=ast.Constant(value=int()))):
+                yield node
+            case ast.Subscript(
+                slice=ast.Slice(lower=ast.Call(func=ast.Name(id="len")))
+            ):
+                yield node
+
+
+@wrong_form("torch.save({'model': m, 'optimizer': o, 'epoch': e}, path)")
+def checkpoint_of_half_the_state(tree, text):
+    """A checkpoint without the schedule, the random numbers or the place in the data."""
+    needed = {"model", "optimizer", "scheduler", "epoch", "batch", "step", "random"}
+    if "amp_dtype" in text or "scaler" in text:
+        needed.add("scaler")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            keys = {key.value for key in node.keys if isinstance(key, ast.Constant)}
+            if "optimizer" in keys and not needed <= keys:
+                yield node
+
+
+@wrong_form("torch.save(state, 'checkpoint.pth.tar')")
+def save_over_the_old_file(tree, text):
+    """A torch.save in a function that does not flush to disk and then rename."""
+    for call in calls(tree, "torch.save"):
+        around = next((f for f in functions(tree) if call in ast.walk(f)), tree)
+        flushed = [flush.lineno for flush in calls(around, "os.fsync")]
+        renamed = [rename.lineno for rename in calls(around, "replace")]
+        if not any(call.lineno < a < b for a in flushed for b in renamed):
+            yield call
+
+
+@wrong_form("shutil.copy('checkpoint.pth.tar', 'best.pth.tar')")
+def copy_over_the_best_file(tree, text):
+    for name in ("copy", "copyfile", "copy2"):
+        yield from calls(tree, f"shutil.{name}")
+
+
+@wrong_form("def worker_init(worker):\n    np.random.seed(0)")
+def one_seed_for_all_workers(tree, text):
+    """NumPy seeded by a constant, in a worker or anywhere else."""
+    for seed in (*calls(tree, "random.seed"), *calls(tree, "manual_seed")):
+        if not seed.args or isinstance(seed.args[0], ast.Constant):
+            yield seed
+
+
+@wrong_form("class D:\n    def __init__(self, p):\n        self.f = h5py.File(p)")
+def handle_opened_in_init(tree, text):
+    for function in functions(tree):
+        if function.name == "__init__":
+            yield from calls(function, "h5py.File")
+
+
+@wrong_form("correct += (mixed_logits.argmax(1) == labels).sum()\nmixup(images)")
+def mixed_accuracy_of_one_label(tree, text):
+    """Predictions compared with one label, where targets may be mixed."""
+    if re.search(r"mixup|mixed", text) and "argmax" in text and "gather(" not in text:
+        yield from re.findall(r".*argmax.*", text)
+
+
+@wrong_form("smoothed_labels.scatter_(1, labels.unsqueeze(1), 0.9)")
+def labels_smoothed_by_hand(tree, text):
+    yield from re.findall(r"\.scatter_\(.*", text)
+
+
+@wrong_form("start = time.time()\nmodel(images)\nprint(time.time() - start)")
+def clock_read_before_the_device_is_done(tree, text):
+    """A difference of times in a function that has not waited for the device."""
+    for function in [*functions(tree)] or [tree]:
+        clocks = [*calls(function, "perf_counter"), *calls(function, "time.time")]
+        waits = [*calls(function, "synchronize"), *calls(function, "totals.read")]
+        stops = sorted(clock.lineno for clock in clocks)[1:]
+        if stops and not any(wait.lineno < stops[-1] for wait in waits):
+            yield function.name if isinstance(function, ast.FunctionDef) else "module"
+
+
+@wrong_form("torch.cuda.empty_cache()")
+def cache_emptied(tree, text):
+    yield from calls(tree, "empty_cache")

@@ -1,0 +1,120 @@
+"""Trains rendered projects for a few steps and judges what they leave behind."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import numpy as np
+from PIL import Image
+from subsets import Subset, all_subsets
+
+Run = Callable[..., "CompletedProcess[str]"]
+"""Runs a script of a project: `run(project, script, *arguments)`."""
+
+TRAIN_IMAGES, VAL_IMAGES = 22, 7
+EPOCHS, BATCH_SIZE, ACCUMULATION_STEPS, IMAGE_SIZE = 2, 4, 2, 8
+
+COMMON = (
+    *("--image-size", IMAGE_SIZE, "--num-workers", 0, "--log-every", 2),
+    *("--epochs", EPOCHS, "--batch-size", BATCH_SIZE),
+)
+"""The last batch holds 2 images; where that is dropped, the last window has 1 batch."""
+
+OF_TRICK = {
+    "accumulation": ("--accumulation-steps", ACCUMULATION_STEPS),
+    "swa": ("--swa-start", 0.5),
+}
+
+
+def make_image_folder(directory: Path) -> Path:
+    """Writes training and validation images of three classes, 8 x 8 pixels of noise."""
+    rng = np.random.default_rng(0)
+    for split, images in {"train": TRAIN_IMAGES, "val": VAL_IMAGES}.items():
+        for index in range(images):
+            path = directory / split / "abc"[index % 3] / f"{index}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            size = (IMAGE_SIZE, IMAGE_SIZE, 3)
+            pixels = rng.integers(256, size=size, dtype=np.uint8)
+            Image.fromarray(pixels).save(path)
+    return directory
+
+
+def flags(subset: Subset, folder: Path, hdf5: Path, device: str = "cpu") -> list[str]:
+    """The flags of a short run that reaches every phase of the tricks."""
+    source = ("hdf5", hdf5) if "hdf5" in subset.tricks else ("folder", folder)
+    values = ["--data", source[0], "--data-dir", source[1], "--device", device, *COMMON]
+    for trick in subset.tricks:
+        values += OF_TRICK.get(trick, ())
+    if "resume" in subset.tricks:
+        every = stopping_step(subset)
+        values += ["--checkpoint-every", every, "--keep-checkpoints", 99]
+    return [str(value) for value in values]
+
+
+def steps_per_epoch(subset: Subset) -> int:
+    batches = TRAIN_IMAGES / BATCH_SIZE
+    batches = math.floor(batches) if "parallel" in subset.tricks else math.ceil(batches)
+    window = ACCUMULATION_STEPS if "accumulation" in subset.tricks else 1
+    return math.ceil(batches / window)
+
+
+def stopping_step(subset: Subset) -> int:
+    """The step to resume after: it differs, so that every phase of a run is met."""
+    total = EPOCHS * steps_per_epoch(subset)
+    return 1 + all_subsets().index(subset) % (total - 1)
+
+
+def train(run: Run, project: Path, *arguments: object) -> None:
+    """Runs train.py, and fails with what it said if it fails."""
+    result = run(project, "train.py", *arguments)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+
+
+def check_run(subset: Subset, directory: Path) -> None:
+    """Checks that a run took all its steps with finite losses and left its weights."""
+    lines = read_metrics(directory)
+    steps = steps_per_epoch(subset)
+    assert [line["step"] for line in lines] == [steps, 2 * steps]
+    for line in lines:
+        values = [*line.pop("learning_rates"), *line.values()]
+        assert all(math.isfinite(value) for value in values), line
+        assert 0 <= line["val_accuracy"] <= 1
+        assert 0 <= line["train_accuracy"] <= 1
+    weights = {path.name for path in directory.glob("*.pt")}
+    assert weights == {"model.pt"} | (
+        {"model_plain.pt"} if "swa" in subset.tricks else set()
+    )
+
+
+def check_same_run(first: Path, second: Path) -> None:
+    """Checks that two runs ended with equal bits and went the same way."""
+    for weights in first.glob("*.pt"):
+        assert weights.read_bytes() == (second / weights.name).read_bytes(), weights
+    assert reproducible(first) == reproducible(second)
+
+
+def reproducible(directory: Path) -> list[dict[str, object]]:
+    """The lines of a run's metrics, less what depends on the clock."""
+    timings = {"seconds", "images_per_second"}
+    return [
+        {name: value for name, value in line.items() if name not in timings}
+        for line in read_metrics(directory)
+    ]
+
+
+def read_metrics(directory: Path) -> list[dict[str, object]]:
+    text = (directory / "metrics.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def stop_and_resume(
+    run: Run, subset: Subset, project: Path, directory: Path, arguments: list[str]
+) -> None:
+    """Goes on from a run's first checkpoint, and compares with the run itself."""
+    checkpoint = directory / "checkpoints" / f"step-{stopping_step(subset):08d}.pt"
+    resumed = directory.with_name(f"{directory.name}-resumed")
+    train(run, project, *arguments, "--run-dir", resumed, "--resume", checkpoint)
+    check_same_run(directory, resumed)

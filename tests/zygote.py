@@ -1,0 +1,145 @@
+"""Runs the scripts of many projects in forks of one process that has imported torch.
+
+A new Python process spends seconds on imports; a fork of a warm one needs none. The
+parent runs no tensor operation, so that no thread can be caught in the middle of one by
+a fork. This file is both sides: `Zygote` talks to a server, which is this file as a
+script, under any interpreter that has the dependencies of the projects.
+"""
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+import warnings
+from pathlib import Path
+from typing import IO, Any, Self
+
+PRELOADED = (
+    "PIL.Image",
+    "PIL.PngImagePlugin",
+    "h5py",
+    "numpy",
+    "torch",
+    "torch._dynamo",  # Imported by the first step of an optimizer.
+    "torch.optim.swa_utils",
+    "torch.utils.data",
+    "torchvision",
+    "torchvision.transforms.v2",
+    "tqdm",
+    "typeguard",  # Imported by tyro.cli().
+    "tyro",
+)
+
+
+class Zygote:
+    """A warm server process of a Python interpreter; use it in a `with` statement."""
+
+    def __init__(self, python: str | Path = sys.executable) -> None:
+        self.server = subprocess.Popen(
+            [str(python), "-P", __file__],
+            encoding="utf-8",
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with self.server:
+            self.server.stdin.close()
+
+    def run(
+        self,
+        project: Path,
+        script: str,
+        *arguments: object,
+        timeout: int = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a script in its project as `python -W error SCRIPT ARGUMENTS` would."""
+        request = {
+            "project": str(project),
+            "arguments": [script, *map(str, arguments)],
+            "timeout": timeout,
+        }
+        print(json.dumps(request), file=self.server.stdin, flush=True)
+        answer = self.server.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"the zygote ended with {self.server.wait()}")
+        return subprocess.CompletedProcess(request["arguments"], **json.loads(answer))
+
+
+def serve() -> None:
+    """Answers each request on standard input by the outcome of a fork."""
+    for name in PRELOADED:
+        importlib.import_module(name)
+    # Else the forks' garbage collectors would copy the parent's memory.
+    gc.freeze()
+    for line in sys.stdin:
+        print(json.dumps(run_forked(**json.loads(line))), flush=True)
+
+
+def run_forked(project: str, arguments: list[str], timeout: int) -> dict[str, Any]:
+    """Returns the exit status, output and errors of a script that runs in a fork."""
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(timeout)
+            redirect(stdout, stderr)
+            leave(run_script(project, arguments))
+        _, status = os.waitpid(child, 0)
+        return {
+            "returncode": os.waitstatus_to_exitcode(status),
+            "stdout": read_all(stdout),
+            "stderr": read_all(stderr),
+        }
+
+
+def redirect(stdout: IO[bytes], stderr: IO[bytes]) -> None:
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(stdout.fileno(), 1)
+    os.dup2(stderr.fileno(), 2)
+
+
+def run_script(project: str, arguments: list[str]) -> int:
+    """Runs a script as the main module and returns the status Python would exit with."""
+    os.chdir(project)
+    sys.path.insert(0, project)
+    sys.argv = arguments
+    warnings.simplefilter("error")
+    try:
+        runpy.run_path(arguments[0], run_name="__main__")
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except BaseException:  # noqa: BLE001 - nothing may escape into the server's code.
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def leave(status: int) -> None:
+    """Ends a process at once: a fork must not clean up what belongs to its parent."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def read_all(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
+
+
+if __name__ == "__main__":
+    serve()
+    leave(0)
