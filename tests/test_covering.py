@@ -1,0 +1,95 @@
+"""Rows of a covering array, as their users run them: fresh processes, warnings as errors."""
+
+import math
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import training
+from rendering import render_subset
+from subsets import covering_array
+
+ROWS = covering_array()
+
+
+@pytest.fixture(params=ROWS, ids=str)
+def subset(request):
+    return request.param
+
+
+@pytest.fixture
+def project(subset, tmp_path):
+    return render_subset(tmp_path / "project", subset)
+
+
+@pytest.fixture(scope="session")
+def mypy_cache(tmp_path_factory):
+    """What mypy knows of the dependencies; each test process has its own."""
+    return tmp_path_factory.mktemp("mypy")
+
+
+def python(project, *arguments):
+    """Runs Python in a project, with warnings as errors, and returns what it prints."""
+    result = subprocess.run(
+        [sys.executable, "-W", "error", *map(str, arguments)],
+        capture_output=True,
+        check=False,
+        cwd=project,
+        encoding="utf-8",
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stderr == ""
+    return result.stdout
+
+
+def test_the_command_line(subset, project, folder, zygote, phase):
+    data = ["--image-size", 16]
+    if "hdf5" in subset.tricks:
+        with phase("convert"):
+            said = python(project, "convert.py", "data", *data, "--shards", 2)
+        assert said == "8,192 + 2,048 images in data\n"
+        assert len(list((project / "data").iterdir())) == 4
+        data = ["--data", "hdf5"]
+    flags = [*data, "--device", "cpu", "--run-dir", "run", "--max-steps", 3]
+    flags += ["--num-workers", 2 * (ROWS.index(subset) % 2), "--log-every", 1]
+    if "swa" in subset.tricks:
+        flags += ["--swa-start", 0]
+    with phase("train"):
+        said = python(project, "train.py", *flags)
+    (line,) = training.read_metrics(project / "run")
+    assert line["step"] == 3
+    assert math.isfinite(line["train_loss"])
+    assert math.isfinite(line["val_loss"])
+    assert said.splitlines()[-1] == (
+        f"validation accuracy {line['val_accuracy']:.2%}, weights in run/model.pt"
+    )
+    with phase("predict"):
+        # Nothing in predict.py depends on the tricks: one new process is enough.
+        run = predict_in_a_new_process if subset == ROWS[1] else zygote.run
+        image = folder / "val" / "a" / "0.png"
+        result = run(project, "predict.py", image, "--weights", "run/model.pt")
+    assert result.returncode == 0, result.stderr
+    classes = re.escape(str(image)) + r": \w+ [\d.]+%, \w+ [\d.]+%, \w+ [\d.]+%\n"
+    assert re.fullmatch(classes, result.stdout)
+
+
+def predict_in_a_new_process(project, *arguments):
+    stdout = python(project, *arguments)
+    return subprocess.CompletedProcess(arguments, 0, stdout, "")
+
+
+def test_the_types_check(project, mypy_cache, phase):
+    with phase("mypy"):
+        said = python(project, "-m", "mypy", "--cache-dir", mypy_cache)
+    assert said.startswith("Success: no issues found in ")
+
+
+def test_the_projects_own_tests_pass(subset, project, phase):
+    with phase("tests"):
+        said = python(project, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    summary = said.splitlines()[-1]
+    assert " passed in " in summary
+    assert "skipped" not in summary

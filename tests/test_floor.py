@@ -1,0 +1,123 @@
+"""The oldest versions that a project says it works with: it does."""
+
+import json
+import os
+import re
+import subprocess
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import training
+from rendering import render, render_subset
+from subsets import ROOT, covering_array
+from zygote import Zygote
+
+FLOOR_PYTHON = os.environ.get("TORCH_TRICKS_FLOOR_PYTHON")
+NEWEST_TORCH_FLOOR = (2, 9, 0)
+
+needs_floor = pytest.mark.skipif(
+    not FLOOR_PYTHON,
+    reason="TORCH_TRICKS_FLOOR_PYTHON names no Python with the packages of floor.txt",
+)
+
+
+@pytest.fixture(scope="session")
+def floor_python() -> Path:
+    return ROOT / FLOOR_PYTHON
+
+
+@pytest.fixture(scope="session")
+def floor_zygote(floor_python):
+    with Zygote(floor_python) as zygote:
+        yield zygote
+
+
+@needs_floor
+@pytest.mark.parametrize("subset", covering_array()[:12], ids=str)
+def test_a_subset_trains_and_resumes(
+    subset, tmp_path, floor_zygote, folder, hdf5, phase
+):
+    project = render_subset(tmp_path / "project", subset)
+    flags = training.flags(subset, folder, hdf5)
+    with phase("train"):
+        training.train(floor_zygote.run, project, *flags, "--run-dir", tmp_path / "run")
+        training.check_run(subset, tmp_path / "run")
+    if "resume" in subset.tricks:
+        with phase("resume"):
+            training.stop_and_resume(
+                floor_zygote.run, subset, project, tmp_path / "run", flags
+            )
+
+
+@needs_floor
+def test_the_tests_of_everything_pass(tmp_path, floor_python, phase):
+    project = render(tmp_path / "project", {"preset": "everything"})
+    with phase("tests"):
+        result = subprocess.run(
+            [floor_python, "-W", "error", "-m", "pytest", "-q"],
+            capture_output=True,
+            check=False,
+            cwd=project,
+            encoding="utf-8",
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "skipped" not in result.stdout.splitlines()[-1]
+
+
+@needs_floor
+def test_the_environment_holds_the_floors(floor_python):
+    program = (
+        "import importlib.metadata, json, sys;"
+        "print(json.dumps({n: importlib.metadata.version(n) for n in sys.argv[1:]}))"
+    )
+    floors = floor_requirements()
+    result = subprocess.run(
+        [floor_python, "-c", program, *floors],
+        capture_output=True,
+        check=True,
+        encoding="utf-8",
+    )
+    # A build may add where it came from, as in 2.6.0+cu124.
+    installed = json.loads(result.stdout)
+    assert {
+        name: parse(found.partition("+")[0]) for name, found in installed.items()
+    } == floors
+
+
+def test_the_floors_are_the_declared_ones(tmp_path):
+    project = render(tmp_path / "project", {"preset": "everything"})
+    metadata = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))
+    declared = metadata["project"]["dependencies"]
+    # What checks the code, and does not run it, is of the present.
+    declared += [
+        requirement
+        for requirement in metadata["project"]["optional-dependencies"]["dev"]
+        if requirement.startswith("pytest")
+    ]
+    assert floor_requirements() == requirements(declared, ">=")
+    assert floor_requirements()["torch"] <= NEWEST_TORCH_FLOOR
+
+
+def test_the_present_is_not_the_floor():
+    """Else the other tests would say nothing about newer versions."""
+    assert parse(version("torch").partition("+")[0]) > floor_requirements()["torch"]
+
+
+def floor_requirements() -> dict[str, tuple[int, ...]]:
+    text = (ROOT / "tests" / "floor.txt").read_text(encoding="utf-8")
+    return requirements(text.splitlines(), "==")
+
+
+def requirements(lines: list[str], operator: str) -> dict[str, tuple[int, ...]]:
+    """Maps the names in lines such as `torch>=2.6` to versions."""
+    matches = [re.fullmatch(rf"([\w-]+){operator}([\d.]+)", line) for line in lines]
+    assert all(matches), lines
+    return {match[1]: parse(match[2]) for match in matches}
+
+
+def parse(number: str) -> tuple[int, ...]:
+    """Returns a version as three numbers."""
+    return (*map(int, number.split(".")), 0, 0)[:3]

@@ -1,0 +1,146 @@
+"""The covering array on a CUDA device.
+
+A machine with a GPU need not have Copier: TORCH_TRICKS_RENDERED names a directory that
+`python tests/rendering.py --covering DIRECTORY` has filled.
+"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+RENDERED = os.environ.get("TORCH_TRICKS_RENDERED")
+
+if RENDERED:
+    ROWS = sorted(path.name for path in Path(RENDERED).iterdir())
+else:
+    import rendering
+    from subsets import covering_array
+
+    SUBSETS = {str(subset): subset for subset in covering_array()}
+    ROWS = list(SUBSETS)
+
+TRICKS = {row: set(row.split("-")) for row in ROWS}
+
+FLAGS = ("--device", "cuda", "--image-size", 16, "--num-workers", 2, "--log-every", 1)
+
+
+@cache
+def cuda_is_available() -> bool:
+    """Asks another process, because CUDA does not survive in the forks of this one."""
+    program = "import sys, torch; sys.exit(not torch.cuda.is_available())"
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=False
+    )
+    return result.returncode == 0
+
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(autouse=True)
+def cuda():
+    if not cuda_is_available():
+        pytest.skip("torch.cuda finds no device")
+
+
+@pytest.fixture
+def project_of(tmp_path):
+    """Renders a row, or returns where it has been rendered."""
+
+    def project(row: str) -> Path:
+        if RENDERED:
+            return Path(RENDERED, row).absolute()
+        return rendering.render_subset(tmp_path / "project", SUBSETS[row])
+
+    return project
+
+
+def rows_with(*tricks: str) -> list[str]:
+    rows = [row for row in ROWS if TRICKS[row].issuperset(tricks)]
+    assert rows, f"no row has {tricks}"
+    return rows
+
+
+def python(project: Path, *arguments: object) -> str:
+    """Runs Python in a project, with warnings as errors, and returns what it prints."""
+    result = subprocess.run(
+        [sys.executable, "-W", "error", *map(str, arguments)],
+        capture_output=True,
+        check=False,
+        cwd=project,
+        encoding="utf-8",
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def train(row: str, project: Path, run: Path, *flags: object) -> list[dict]:
+    """Trains on the GPU and returns the lines of metrics, which must be finite."""
+    swa = ("--swa-start", 0.5) if "swa" in TRICKS[row] else ()
+    python(project, "train.py", *FLAGS, *swa, "--run-dir", run, *flags)
+    text = (run / "metrics.jsonl").read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    for line in lines:
+        assert math.isfinite(line["train_loss"])
+        assert math.isfinite(line["val_loss"])
+    return lines
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_trains(row, project_of, tmp_path):
+    lines = train(row, project_of(row), tmp_path / "run", "--epochs", 2)
+    assert lines[-1]["val_loss"] < lines[0]["train_loss"]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("row", rows_with("amp"))
+def test_mixed_precision(row, dtype, project_of, tmp_path):
+    flags = ("--amp-dtype", dtype, "--epochs", 2)
+    lines = train(row, project_of(row), tmp_path / "run", *flags)
+    assert lines[-1]["val_loss"] < lines[0]["train_loss"]
+
+
+COMPARE_BATCHES = """
+import torch
+from leaf_diseases.data import load_data, make_val_loader
+from leaf_diseases.prefetcher import prefetch
+from leaf_diseases.settings import Settings
+
+device = torch.device("cuda")
+settings = Settings(image_size=16, batch_size=100, num_workers=2)
+loader = make_val_loader(load_data(settings).val, settings, device)
+assert loader.pin_memory
+count = 0
+for plain, fetched in zip(loader, prefetch(loader, device), strict=True):
+    for tensor, copy in zip(plain, fetched, strict=True):
+        assert copy.device.type == "cuda"
+        assert torch.equal(tensor, copy.cpu())
+    count += len(plain[0])
+print(count)
+"""
+
+
+@pytest.mark.parametrize("row", rows_with("prefetcher"))
+def test_prefetched_batches_are_the_loaders(row, project_of):
+    assert python(project_of(row), "-c", COMPARE_BATCHES) == "2048\n"
+
+
+@pytest.mark.parametrize("row", rows_with("seeding", "resume"))
+def test_a_deterministic_run_resumes_to_equal_bits(row, project_of, tmp_path):
+    project = project_of(row)
+    flags = ("--deterministic", "--epochs", 2, "--checkpoint-every", 20)
+    whole, resumed = tmp_path / "whole", tmp_path / "resumed"
+    train(row, project, whole, *flags, "--keep-checkpoints", 99)
+    # In the middle of the first epoch, which has at least 31 optimizer steps.
+    middle = whole / "checkpoints" / "step-00000020.pt"
+    train(row, project, resumed, *flags, "--resume", middle)
+    weights = sorted(path.name for path in whole.glob("*.pt"))
+    assert "model.pt" in weights
+    for name in weights:
+        assert (whole / name).read_bytes() == (resumed / name).read_bytes(), name
