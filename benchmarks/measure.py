@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import io
+import resource
 import statistics
 import subprocess
 import sys
@@ -22,9 +23,11 @@ class Row(NamedTuple):
     name: str
     ours: str
     reference: str
-    ratio: str
-    bound: str
-    holds: bool
+    ratio: str = ""
+    cpu_ratio: str = ""
+    """The same of processor time, which other processes on the machine move less."""
+    bound: str = ""
+    holds: bool = True
 
 
 class Times(NamedTuple):
@@ -33,32 +36,42 @@ class Times(NamedTuple):
     ours: float
     reference: float
     ratio: float
+    cpu_ratio: float
+
+
+def cpu_time() -> float:
+    """Returns the processor seconds of this process and of those it has waited for."""
+    usages = [
+        resource.getrusage(who)
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    ]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def interleave(
-    ours: Callable[[], Any],
-    reference: Callable[[], Any],
-    repetitions: int,
-    clock: Callable[[], float] = time.perf_counter,
+    ours: Callable[[], Any], reference: Callable[[], Any], repetitions: int
 ) -> Times:
     """Times two calls in turn, so that whatever else the machine does meets both.
 
     The ratio is the median over pairs of neighbours, which a slow minute does not move.
     """
-    seconds: dict[Callable[[], Any], list[float]] = {ours: [], reference: []}
+    wall: dict[Callable[[], Any], list[float]] = {ours: [], reference: []}
+    cpu: dict[Callable[[], Any], list[float]] = {ours: [], reference: []}
     for repetition in range(repetitions):
-        # The first of a pair may pay for the memory that the second left cold.
+        # Each goes first in half of the pairs.
         for call in (ours, reference) if repetition % 2 else (reference, ours):
-            start = clock()
+            wall_start, cpu_start = time.perf_counter(), cpu_time()
             call()
-            seconds[call].append(clock() - start)
-    return Times(
-        statistics.median(seconds[ours]),
-        statistics.median(seconds[reference]),
+            wall[call].append(time.perf_counter() - wall_start)
+            cpu[call].append(cpu_time() - cpu_start)
+    ratio, cpu_ratio = (
         statistics.median(
             a / b for a, b in zip(seconds[ours], seconds[reference], strict=True)
-        ),
+        )
+        for seconds in (wall, cpu)
     )
+    medians = (statistics.median(wall[call]) for call in (ours, reference))
+    return Times(*medians, ratio, cpu_ratio)
 
 
 def copy_command(template: Path, destination: Path, *options: str) -> list[str]:

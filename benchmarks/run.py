@@ -23,8 +23,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=PARTS, metavar="|".join(PARTS))
     only = parser.parse_args().only
-    layout = "{:<44} {:>14} {:>14} {:>8}  {}"
-    print(layout.format("", "ours", "reference", "ratio", "bound"))
+    layout = "{:<50} {:>11} {:>11} {:>7} {:>7}  {}"
+    print(layout.format("", "ours", "reference", "ratio", "cpu", "bound"))
     missed = 0
     for name, measure in PARTS.items():
         if only not in (None, name):
@@ -32,7 +32,7 @@ def main() -> None:
         for row in measure():
             verdict = row.bound if row.holds else f"{row.bound}  MISSED"
             print(
-                layout.format(*row[:4], verdict if row.bound else ""),
+                layout.format(*row[:5], verdict if row.bound else ""),
                 flush=True,
             )
             missed += not row.holds
