@@ -39,8 +39,8 @@ def measure_loops() -> Iterator[Row]:
         }
         for preset, bare in (("minimal", BareLoop), ("everything", FullLoop)):
             for name, size, steps, repetitions in (
-                ("small", {"image_size": 8, "batch_size": 4}, 50, 60),
-                ("large", {"image_size": 32, "batch_size": 64}, 10, 20),
+                ("small", {"image_size": 8, "batch_size": 4}, 100, 30),
+                ("large", {"image_size": 32, "batch_size": 64}, 10, 15),
             ):
                 yield compare(trains[preset], bare, size, steps, repetitions, name)
         yield count_reads(trains["minimal"], "minimal")
@@ -242,10 +242,10 @@ class HostReads(TorchDispatchMode):
         if isinstance(source, Tensor) and source.device.type == self.device.type:
             if func is torch.ops.aten._local_scalar_dense.default:
                 self.count += 1
-                return 0.0
+                return 1.0  # Which is finite, and true.
             if kwargs.get("device") == CPU:
                 self.count += 1
-                return torch.zeros_like(source, **kwargs)
+                return torch.ones_like(source, **kwargs)
         return func(*args, **kwargs)
 
 

@@ -120,6 +120,7 @@ for trick in TRICKS:
 EXCEPTIONS = {
     f"{PACKAGE}/weights.py": (
         r"DataParallel, DistributedDataParallel and AveragedModel",
+        r"AveragedModel|n_averaged",
         r"A training checkpoint will do too",
     ),
     "tests/test_weights.py": (
@@ -266,7 +267,7 @@ def unused_parameters(text: str) -> list[str]:
         for function in ast.walk(parse_python(text))
         if isinstance(function, ast.FunctionDef) and not is_stub(function)
         for argument in function.args.posonlyargs + function.args.args
-        if argument.arg not in {"self", "cls", *names_read_in(function.body)}
+        if argument.arg not in {"self", "cls", "_", *names_read_in(function.body)}
     ]
 
 

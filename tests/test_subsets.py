@@ -149,7 +149,13 @@ LOOP, ERRORS, MANIFEST = "train.py", f"{PACKAGE}/errors.py", "pyproject.toml"
         ("untidy_files", LOOP, "import time", "{{ amp }}", "a tag of the template"),
         ("dead_code", ERRORS, "class", "def spare(): ...\n\n\nclass", "uses spare"),
         ("dead_code", ERRORS, "class", "SPARE = 1\n\n\nclass", "uses SPARE"),
-        ("dead_code", ERRORS, "one_line_errors()", "one_line_errors(x)", "not use x"),
+        (
+            "dead_code",
+            ERRORS,
+            "class",
+            "def spare(x):\n    return 1\n\n\nclass",
+            "not use x",
+        ),
     ],
 )
 def test_each_check_can_fail(tmp_path, check, name, old, new, finding):
