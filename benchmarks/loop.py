@@ -263,7 +263,9 @@ def count_reads(train: ModuleType, name: str, **options: Any) -> Row:
             mock.patch.object(torch, "autocast", lambda *_: nullcontext()),
             HostReads(device) as reads,
         ):
-            run = make_run(train, Path(directory), steps, device, **options)
+            size = {"image_size": 8, "batch_size": 4}
+            run = make_run(train, Path(directory), steps, device, **size, **options)
+            assert len(run.train_loader) == steps
             reads.count = 0
             train.train_epoch(run)
         counts.append(reads.count)

@@ -116,8 +116,10 @@ for trick in TRICKS:
         *map(re.escape, (*trick.flags, trick.source)),
     )
 
-# Every project can load the weights of others, whatever those were wrapped in.
+# Words that a file may say all the same. Every project can load the weights of others,
+# whatever those were wrapped in.
 EXCEPTIONS = {
+    f"{PACKAGE}/hdf5.py": (r"itertools import accumulate", r"\*accumulate\("),
     f"{PACKAGE}/weights.py": (
         r"DataParallel, DistributedDataParallel and AveragedModel",
         r"AveragedModel|n_averaged",

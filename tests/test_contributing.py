@@ -21,7 +21,7 @@ from torch_tricks.catalogue import TRICKS
 
 ROOT = Path(__file__).parents[1]
 QUESTIONS = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
-GUARDED = re.compile(r'{% if (\w+)(?: == "\w+")? %}(\w+)\.py{% endif %}\.jinja')
+GUARDED = re.compile(r'{% if (\w+)(?: == "\w+")? %}(\w+)\.py{% endif %}(?:\.jinja)?')
 
 
 def guarded(directory: str) -> set[tuple[str, str]]:

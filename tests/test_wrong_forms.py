@@ -197,8 +197,12 @@ def prefix_cut_by_its_length(tree, text):
     """A name whose beginning is cut off, whether or not it is the prefix."""
     for node in ast.walk(tree):
         match node:
-            case ast.Subscript(slice=ast.Slice(lower=ast.Constant(value=int()))):
-                yield node
+            case ast.Subscript(
+                slice=ast.Slice(lower=ast.Constant(value=int(n)), upper=None)
+            ):
+                # Of a list, the first item may be left out.
+                if n > 1:
+                    yield node
             case ast.Subscript(
                 slice=ast.Slice(lower=ast.Call(func=ast.Name(id="len")))
             ):
@@ -267,7 +271,7 @@ def clock_read_before_the_device_is_done(tree, text):
     """A difference of times in a function that has not waited for the device."""
     for function in [*functions(tree)] or [tree]:
         clocks = [*calls(function, "perf_counter"), *calls(function, "time.time")]
-        waits = [*calls(function, "synchronize"), *calls(function, "totals.read")]
+        waits = [*calls(function, "synchronize"), *calls(function, "read_totals")]
         stops = sorted(clock.lineno for clock in clocks)[1:]
         if stops and not any(wait.lineno < stops[-1] for wait in waits):
             yield function.name if isinstance(function, ast.FunctionDef) else "module"
