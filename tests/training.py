@@ -113,8 +113,13 @@ def read_metrics(directory: Path) -> list[dict[str, object]]:
 def stop_and_resume(
     run: Run, subset: Subset, project: Path, directory: Path, arguments: list[str]
 ) -> None:
-    """Goes on from a run's first checkpoint, and compares with the run itself."""
+    """Goes on from a run's first checkpoint, and compares with the run itself.
+
+    Once without and once with data loading processes, which must make no difference.
+    """
     checkpoint = directory / "checkpoints" / f"step-{stopping_step(subset):08d}.pt"
-    resumed = directory.with_name(f"{directory.name}-resumed")
-    train(run, project, *arguments, "--run-dir", resumed, "--resume", checkpoint)
-    check_same_run(directory, resumed)
+    for workers in (0, 2):
+        resumed = directory.with_name(f"{directory.name}-resumed-{workers}")
+        more = ("--num-workers", workers, "--run-dir", resumed, "--resume", checkpoint)
+        train(run, project, *arguments, *more)
+        check_same_run(directory, resumed)
