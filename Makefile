@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test lint docs bench clean
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -21,16 +21,20 @@ demo: .venv/installed
 		--data project_name=Demo . demo
 	cd demo && ../.venv/bin/python train.py
 
-test: .venv/installed .venv-floor/installed
+test: lint .venv-floor/installed
 	OMP_NUM_THREADS=1 TORCH_TRICKS_FLOOR_PYTHON=.venv-floor/bin/python \
 		.venv/bin/python -m pytest -n auto --dist worksteal $(PYTEST_FLAGS)
 
-bench: .venv/installed
-	.venv/bin/python benchmarks/run.py
-
 lint: .venv/installed
-	.venv/bin/ruff check
-	.venv/bin/ruff format --check
+	.venv/bin/ruff check --quiet
+	.venv/bin/ruff format --check --quiet
+
+# Rewrites what README.md and docs/ show of rendered projects.
+docs: .venv/installed
+	.venv/bin/python tests/test_docs.py --write
+
+bench: .venv/installed
+	OMP_NUM_THREADS=1 .venv/bin/python benchmarks/run.py
 
 clean:
 	rm -rf .venv .venv-floor demo

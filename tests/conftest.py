@@ -13,6 +13,11 @@ from zygote import Zygote
 Phase = Callable[[str], AbstractContextManager[None]]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the longest tests first, so that no process is left alone with them."""
+    items.sort(key=lambda item: item.get_closest_marker("learns") is None)
+
+
 @pytest.fixture(scope="session")
 def zygote() -> Iterator[Zygote]:
     with Zygote() as zygote:

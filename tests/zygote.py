@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import warnings
 from pathlib import Path
@@ -62,12 +63,17 @@ class Zygote:
         script: str,
         *arguments: object,
         timeout: int = 60,
+        kill_after: float | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a script in its project as `python -W error SCRIPT ARGUMENTS` would."""
+        """Runs a script in its project as `python -W error SCRIPT ARGUMENTS` would.
+
+        After `kill_after` seconds it is killed with SIGKILL, if it still runs.
+        """
         request = {
             "project": str(project),
             "arguments": [script, *map(str, arguments)],
             "timeout": timeout,
+            "kill_after": kill_after,
         }
         print(json.dumps(request), file=self.server.stdin, flush=True)
         answer = self.server.stdout.readline()
@@ -86,7 +92,9 @@ def serve() -> None:
         print(json.dumps(run_forked(**json.loads(line))), flush=True)
 
 
-def run_forked(project: str, arguments: list[str], timeout: int) -> dict[str, Any]:
+def run_forked(
+    project: str, arguments: list[str], timeout: int, kill_after: float | None
+) -> dict[str, Any]:
     """Returns the exit status, output and errors of a script that runs in a fork."""
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         child = os.fork()
@@ -94,6 +102,10 @@ def run_forked(project: str, arguments: list[str], timeout: int) -> dict[str, An
             signal.alarm(timeout)
             redirect(stdout, stderr)
             leave(run_script(project, arguments))
+        if kill_after is not None:
+            time.sleep(kill_after)
+            # One that has ended is not yet waited for: its id is no other process's.
+            os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         return {
             "returncode": os.waitstatus_to_exitcode(status),

@@ -43,8 +43,9 @@ def one_line_errors() -> Iterator[None]:
         yield
     except UserError as error:
         # From a data loading process the message comes behind its whole traceback.
-        message = str(error).strip().rpartition("UserError: ")[2]
-        print(f"error: {message}", file=sys.stderr)
+        message = str(error).rpartition("UserError: ")[2]
+        # What another library said, which is quoted, may take several lines.
+        print(f"error: {' '.join(message.split())}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)

@@ -1,5 +1,6 @@
 """The models: a small convolutional network, and torchvision's by name."""
 
+import copy
 import difflib
 from typing import Any
 
@@ -91,3 +92,20 @@ def build_model(name: str, num_classes: int, image_size: int) -> nn.Module:
             "pass --image-size 224 or another model"
         ) from error
     return model
+
+
+def check_single_images(model: nn.Module, image_size: int) -> None:
+    """Checks that a model can be trained on batches of one image.
+
+    Raises:
+        UserError: a batch-norm layer would be left with one value per channel.
+    """
+    # Without data nothing is computed: no time passes, and no random number is drawn.
+    probe = copy.deepcopy(model).to("meta").train()
+    try:
+        probe(torch.empty(1, 3, image_size, image_size, device="meta"))
+    except ValueError as error:
+        raise UserError(
+            "one image of this size is too little for batch-norm: "
+            "pass a larger --batch-size or --image-size"
+        ) from error

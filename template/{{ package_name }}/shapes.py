@@ -9,7 +9,7 @@ from torch.utils.data import Dataset
 class Shapes(Dataset[tuple[Tensor, int]]):
     """One noisy shape an image, with random place, size, angle and colours.
 
-    Image ``index`` is the same on every machine and in every epoch: it is drawn from a
+    Image `index` is the same on every machine and in every epoch: it is drawn from a
     generator seeded with the split and the index.
 
     Args:

@@ -1,0 +1,378 @@
+"""Puts a fault into a rendered project, or into its files, and says what happened.
+
+A zygote runs this file in a project: `zygote.run(project, faults.SCRIPT, COMMAND, ...)`.
+Those with a fault of the run itself are given the flags of train.py as well.
+"""
+
+import io
+import json
+import os
+import pickle
+import random
+import signal
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+PACKAGE = "leaf_diseases"
+SCRIPT = __file__
+
+SAVING = (
+    "open aside",
+    "write",
+    "fsync file",
+    "rename",
+    "open directory",
+    "fsync directory",
+    "remove",
+)
+"""What a save calls, in this order."""
+
+
+def main() -> None:
+    command, *arguments = sys.argv[1:]
+    COMMANDS[command](*arguments)
+
+
+def train(*flags: str) -> None:
+    """Does what train.py does when it is the main module."""
+    import train
+    from leaf_diseases.command_line import one_line_errors, parse_arguments
+    from leaf_diseases.settings import Settings
+
+    sys.argv = ["train.py", *flags]
+    with one_line_errors():
+        train.main(parse_arguments(Settings, train.__doc__))
+
+
+def before_saving(number: int, act: Callable[[], None]) -> None:
+    """Does something before one of the saves of a run."""
+    import train
+
+    save, count = train.save_checkpoint, 0
+
+    def save_checkpoint(run: Any) -> None:
+        nonlocal count
+        count += 1
+        if count == number:
+            act()
+        save(run)
+
+    train.save_checkpoint = save_checkpoint
+
+
+def watch_saves(note: Callable[[str, str], None]) -> None:
+    """Reports what is called while a checkpoint is saved, before it happens."""
+
+    def wrap(module: Any, name: str, kind: Callable[..., str | None]) -> None:
+        plain = getattr(module, name)
+
+        def wrapped(*arguments: Any, **keywords: Any) -> Any:
+            event = kind(*arguments)
+            if event is not None:
+                note(event, target(arguments[0]))
+            return plain(*arguments, **keywords)
+
+        setattr(module, name, wrapped)
+
+    def target(value: Any) -> str:
+        if isinstance(value, int):
+            value = os.readlink(f"/proc/self/fd/{value}")
+        return os.fspath(value)
+
+    def in_checkpoints(value: Any) -> bool:
+        return "/checkpoints" in target(value)
+
+    def named(event: str) -> Callable[..., str | None]:
+        return lambda path, *_: event if in_checkpoints(path) else None
+
+    def opened(path: Any, mode: Any = "r", *_: Any) -> str | None:
+        return "open aside" if in_checkpoints(path) and mode == "wb" else None
+
+    def opened_low(path: Any, *_: Any) -> str | None:
+        return "open directory" if target(path).endswith("/checkpoints") else None
+
+    def flushed(descriptor: int) -> str | None:
+        if not in_checkpoints(descriptor):
+            return None
+        directory = target(descriptor).endswith("/checkpoints")
+        return "fsync directory" if directory else "fsync file"
+
+    wrap(io, "open", opened)
+    wrap(os, "open", opened_low)
+    wrap(os, "fsync", flushed)
+    wrap(os, "replace", named("rename"))
+    # A save tidies up what is aside at its end: that is gone after a success.
+    wrap(
+        os,
+        "unlink",
+        lambda path, *_: "remove" if target(path).endswith(".pt") else None,
+    )
+    import torch
+
+    save = torch.save
+
+    def torch_save(content: Any, file: Any) -> None:
+        if in_checkpoints(file.name):
+            note("write", file.name)
+        save(content, file)
+
+    torch.save = torch_save
+
+
+def trace(output: str, *flags: str) -> None:
+    """Trains, and writes what each save called on what."""
+    calls: list[tuple[str, str]] = []
+    watch_saves(lambda event, path: calls.append((event, path)))
+    train(*flags)
+    watched = [(event, Path(path).name) for event, path in calls]
+    Path(output).write_text(json.dumps(watched))
+
+
+def die(event: str, number: str, *flags: str) -> None:
+    """Trains, and is killed right before an event happens for the `number`th time."""
+    count = 0
+
+    def note(happening: str, _: str) -> None:
+        nonlocal count
+        count += happening == event
+        if count == int(number):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    watch_saves(note)
+    train(*flags)
+
+
+def fill(number: str, path: str, *flags: str) -> None:
+    """Trains on a disk that is full from one of the saves on, as far as a path goes.
+
+    What is written aside goes to /dev/full, which the kernel says has no space left.
+    """
+    plain = io.open
+
+    def full(file: Any, mode: str = "r", *rest: Any, **keywords: Any) -> Any:
+        if mode == "wb" and path in os.fspath(file):
+            Path(file).symlink_to("/dev/full")
+        return plain(file, mode, *rest, **keywords)
+
+    def act() -> None:
+        io.open = full
+
+    before_saving(int(number), act)
+    train(*flags)
+
+
+def limit(number: str, size: str, *flags: str) -> None:
+    """Trains where no file may grow beyond a size from one of the saves on."""
+    import resource
+
+    def act() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), int(size)))
+
+    before_saving(int(number), act)
+    train(*flags)
+
+
+def move(number: str, source: str, link: str, *flags: str) -> None:
+    """Trains, and before one of the saves moves a directory away.
+
+    Args:
+        link: what its name leads to from then on; empty if to nothing.
+    """
+
+    def act() -> None:
+        Path(source).rename(f"{source}-away")
+        if link:
+            Path(source).symlink_to(link)
+
+    before_saving(int(number), act)
+    train(*flags)
+
+
+def signals(first: str, second: str, *flags: str) -> None:
+    """Trains, and signals itself twice in a step that would take a minute."""
+    import train as loop
+
+    def backward(*_: Any) -> None:
+        os.kill(os.getpid(), int(first))
+        print("noted", file=sys.stderr)
+        os.kill(os.getpid(), int(second))
+        time.sleep(60)
+
+    loop.backward = backward
+    train(*flags)
+
+
+def describe() -> None:
+    """Prints the settings with their defaults, and which may change on a resume."""
+    from leaf_diseases.checkpoint import MAY_CHANGE
+    from leaf_diseases.settings import Settings
+
+    print(json.dumps([Settings().as_dict(), sorted(MAY_CHANGE)]))
+
+
+def damage(path: str, seed: str, config: str) -> None:
+    """Damages copies of a checkpoint, and prints how reading each of them ended."""
+    from leaf_diseases.checkpoint import read_checkpoint
+    from leaf_diseases.errors import UserError
+    from leaf_diseases.settings import Settings
+
+    settings = Settings(**json.loads(Path(config).read_text())["settings"])
+    original, outcomes = read_quietly(read_checkpoint, Path(path), settings), []
+    copy = Path(path).with_name("damaged.pt")
+    for kind, content in damages(Path(path), random.Random(int(seed))):
+        copy.write_bytes(content)
+        try:
+            read = read_quietly(read_checkpoint, copy, settings)
+        except UserError as error:
+            outcomes.append([kind, "refused", str(error)])
+        else:
+            equal = same({**read, "path": original["path"]}, original)
+            outcomes.append([kind, "equal" if equal else "different", ""])
+    copy.unlink()
+    print(json.dumps(outcomes))
+
+
+def read_quietly(read: Callable[..., Any], *arguments: Any) -> Any:
+    with redirect_stdout(io.StringIO()):
+        return read(*arguments)
+
+
+def damages(path: Path, rng: random.Random) -> Iterator[tuple[str, bytes]]:
+    """Yields damaged contents of a checkpoint, with the kind of each."""
+    good = path.read_bytes()
+    for hundredth in range(100):
+        yield "truncated", good[: len(good) * hundredth // 100]
+    places = {"flipped": range(len(good))} | {
+        f"flipped in {name}": places for name, places in regions(path).items()
+    }
+    for kind, positions in places.items():
+        count = 200 if kind == "flipped" else 100
+        for index in range(count):
+            # One in each of so many equal stretches: no part is left out.
+            start, stop = (len(positions) * i // count for i in (index, index + 1))
+            flipped = bytearray(good)
+            flipped[positions[rng.randrange(start, stop)]] ^= 1 << rng.randrange(8)
+            yield kind, bytes(flipped)
+    yield "empty", b""
+    yield "text", b"This is a text file.\n" * 99
+    yield "zeros", bytes(len(good))
+
+
+def regions(path: Path) -> dict[str, list[int]]:
+    """The places of a checkpoint that no checksum of a part covers."""
+    size = path.stat().st_size
+    with zipfile.ZipFile(path) as archive:
+        directory = range(archive.start_dir, size)
+        headers: list[int] = []
+        for part in archive.infolist():
+            archive.fp.seek(part.header_offset + 26)
+            lengths = archive.fp.read(4)
+            names = int.from_bytes(lengths[:2], "little")
+            extra = int.from_bytes(lengths[2:], "little")
+            length = 30 + names + extra
+            headers += range(part.header_offset, part.header_offset + length)
+    return {"the directory": [*directory], "headers": headers}
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether two contents are of equal types, names, shapes and bits."""
+    import torch
+
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, torch.Tensor):
+        same_kind = first.dtype == second.dtype and first.shape == second.shape
+        return same_kind and bytes(first.numpy()) == bytes(second.numpy())
+    if isinstance(first, dict):
+        same_names = list(first) == list(second)
+        return same_names and all(same(first[name], second[name]) for name in first)
+    if isinstance(first, list | tuple):
+        same_length = len(first) == len(second)
+        return same_length and all(map(same, first, second))
+    return repr(first) == repr(second)
+
+
+class RunsCode:
+    """Makes a directory when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.path),)
+
+
+def attack(directory: str, template: str) -> None:
+    """Writes files that run code when a careless program loads them.
+
+    Each makes a directory beside it, of its name and `-ran`.
+    """
+    import torch
+
+    for name in ("pickle", "legacy", "saved", "checkpoint", "zip"):
+        path = Path(directory, f"{name}.pt")
+        bomb = RunsCode(path.with_name(f"{name}-ran"))
+        match name:
+            case "pickle":
+                path.write_bytes(pickle.dumps(bomb))
+            case "legacy":
+                torch.save(bomb, path, _use_new_zipfile_serialization=False)
+            case "saved":
+                torch.save({"model": bomb}, path)
+            case "checkpoint":
+                content = torch.load(template, weights_only=True)
+                torch.save(content | {"step": bomb}, path)
+            case "zip":
+                with zipfile.ZipFile(path, "w") as archive:
+                    archive.writestr("zip/data.pkl", pickle.dumps(bomb))
+                    archive.writestr("zip/version", "3\n")
+                    archive.writestr("zip/byteorder", "little")
+
+
+def detonate(path: str) -> None:
+    """Loads a file as a careless program would."""
+    import torch
+
+    torch.load(path, weights_only=False)
+
+
+def others(directory: str, source: str) -> None:
+    """Writes whole files that are no checkpoint of a run."""
+    import torch
+
+    checkpoint = torch.load(source, weights_only=True)
+    contents = {
+        "weights": checkpoint["model"],
+        "list": [1, 2],
+        "tensor": torch.zeros(3),
+        "future": checkpoint | {"format": checkpoint["format"] + 1},
+        "model": checkpoint
+        | {"settings": checkpoint["settings"] | {"model": "resnet18"}},
+        "classes": checkpoint
+        | {
+            "model": {name: w[:1] for name, w in checkpoint["model"].items() if w.dim()}
+        },
+        "settings": checkpoint
+        | {"settings": checkpoint["settings"] | {"momentum": 0.9}},
+        "images": checkpoint | {"images": 9},
+    }
+    for name, content in contents.items():
+        torch.save(content, Path(directory, f"{name}.pt"))
+    print(json.dumps(list(contents)))
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    function.__name__: function
+    for function in (
+        *(trace, die, fill, limit, move, signals),
+        *(describe, damage, attack, detonate, others),
+    )
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,602 @@
+"""Whatever is wrong outside the code: one line that says what to do, and no harm.
+
+Each row of a table is what to add to a short, good command, with a phrase of the line
+that it must end with. The paths are those of `world`, where everything is that could be
+wrong with files.
+"""
+
+import json
+import shlex
+import shutil
+import struct
+import zlib
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from rendering import render
+from zygote import Zygote
+
+COMMANDS = {
+    "train.py": "--data folder --data-dir folder --image-size 8 --epochs 1 "
+    "--batch-size 4 --num-workers 0 --device cpu --run-dir out",
+    "predict.py": "--weights run/model.pt --device cpu",
+    "convert.py": "out --data folder --data-dir folder --image-size 8",
+}
+"""What is good about each command; the last value of a flag counts."""
+
+NO_GPU = "cuda" if not torch.cuda.is_available() else "mps"
+LONG = "x" * 300
+
+TRAIN_USAGE = {
+    "--batch-size 0": "--batch-size must be at least 1",
+    "--batch-size -4": "--batch-size must be at least 1",
+    "--batch-size four": "--batch-size",
+    "--batch-size 4.5": "--batch-size",
+    "--batch-size": "--batch-size",
+    "--accumulation-steps 0": "--accumulation-steps must be at least 1",
+    "--epochs 0": "--epochs must be at least 1",
+    "--epochs ten": "--epochs",
+    "--image-size 0": "--image-size must be at least 1",
+    "--lr 0": "--lr must be above 0",
+    "--lr -0.1": "--lr must be above 0",
+    "--lr nan": "--lr must be above 0",
+    "--lr inf": "--lr must be above 0",
+    "--lr fast": "--lr",
+    "--weight-decay -1": "--weight-decay must be at least 0",
+    "--weight-decay nan": "--weight-decay must be at least 0",
+    "--weight-decay inf": "--weight-decay must be at least 0",
+    "--seed -1": "--seed must be at least 0",
+    "--seed 4294967296": "--seed must be below 2**32",
+    "--amp-dtype float32": "--amp-dtype",
+    "--mixup-alpha -1": "--mixup-alpha must be at least 0",
+    "--mixup-alpha nan": "--mixup-alpha must be at least 0",
+    "--mixup-alpha inf": "--mixup-alpha must be at least 0",
+    "--cutmix-alpha -1": "--cutmix-alpha must be at least 0",
+    "--cutmix-alpha nan": "--cutmix-alpha must be at least 0",
+    "--swa-start -0.5": "--swa-start must be at least 0",
+    "--swa-start 1.5": "--swa-start must be at most 1",
+    "--swa-start nan": "--swa-start must be at least 0",
+    "--swa-lr 0": "--swa-lr must be above 0",
+    "--swa-lr nan": "--swa-lr must be above 0",
+    "--num-workers -1": "--num-workers must be at least 0",
+    "--num-workers many": "--num-workers",
+    "--max-steps 0": "--max-steps must be at least 1",
+    "--log-every 0": "--log-every must be at least 1",
+    "--checkpoint-every 0": "--checkpoint-every must be at least 1",
+    "--keep-checkpoints 0": "--keep-checkpoints must be at least 1",
+    "--data imagenet": "--data",
+    "--deterministic yes": "yes",
+    "--learning-rate 0.1": "--learning-rate",
+    "--batchsize 4": "--batch-size",
+    "stray": "stray",
+}
+
+TRAIN_ERRORS = {
+    "--data-dir missing": "put them into missing/train/CLASS",
+    "--data-dir empty": "put them into empty/train/CLASS",
+    "--data-dir file": "put them into file/train/CLASS",
+    "--data-dir loop": "put them into loop/train/CLASS",
+    f"--data-dir {LONG}": "/train/CLASS",
+    "--data-dir folders/no-val": "put them into folders/no-val/val/CLASS",
+    "--data-dir folders/empty-class": "at least one image for every class",
+    "--data-dir folders/other-classes": "give both splits the same ones",
+    "--data-dir folders/one-class": "classification needs two or more",
+    "--data-dir folders/flat": "put them into folders/flat/train/CLASS",
+    "--data-dir folders/only-text": "at least one image for every class",
+    "--data hdf5 --data-dir missing": "make some with convert.py",
+    "--data hdf5 --data-dir empty": "make some with convert.py",
+    "--data hdf5 --data-dir file": "make some with convert.py",
+    "--data hdf5 --data-dir h5/no-val": "make some with convert.py",
+    "--data hdf5 --data-dir h5/text": "make it with convert.py",
+    "--data hdf5 --data-dir h5/zero-bytes": "make it with convert.py",
+    "--data hdf5 --data-dir h5/truncated": "make it with convert.py",
+    "--data hdf5 --data-dir h5/directory": "make it with convert.py",
+    "--data hdf5 --data-dir h5/no-images": "make it with convert.py",
+    "--data hdf5 --data-dir h5/no-targets": "make it with convert.py",
+    "--data hdf5 --data-dir h5/no-classes": "make it with convert.py",
+    "--data hdf5 --data-dir h5/no-source": "make it with convert.py",
+    "--data hdf5 --data-dir h5/bad-classes": "make it with convert.py",
+    "--data hdf5 --data-dir h5/number-of-classes": "make it with convert.py",
+    "--data hdf5 --data-dir h5/group": "make it with convert.py",
+    "--data hdf5 --data-dir h5/float-images": "images are float32",
+    "--data hdf5 --data-dir h5/channels-last": "images are uint8 of shape",
+    "--data hdf5 --data-dir h5/empty": "make it with convert.py",
+    "--data hdf5 --data-dir h5/empty-val": "make it with convert.py",
+    "--data hdf5 --data-dir h5/few-targets": "targets are of shape (5,)",
+    "--data hdf5 --data-dir h5/float-targets": "make it with convert.py",
+    "--data hdf5 --data-dir h5/large-target": "targets are not from 0 to 2",
+    "--data hdf5 --data-dir h5/negative-target": "targets are not from 0 to 2",
+    "--data hdf5 --data-dir h5/missing-shard": "bring the others back",
+    "--data hdf5 --data-dir h5/foreign-shard": "is of another data set: remove it",
+    "--data hdf5 --data-dir loop": "make some with convert.py",
+    "--batch-size 1": "pass a larger --batch-size or --image-size",
+    "--batch-size 1 --model resnet18": "pass a larger --batch-size",
+    "--batch-size 1000": "pass a smaller one or add images",
+    "--model resnet81": "try --model resnet18",
+    "--model ''": "try --model cnn",
+    "--model alexnet": "pass --image-size 224 or another model",
+    "--model vit_b_16 --image-size 100": "pass --image-size 224 or another model",
+    "--image-size 4": "pass --image-size 8",
+    f"--device {NO_GPU}": "pass --device cpu",
+    "--device cuda:99": "pass --device cpu",
+    "--device cuda:x": "pass --device cpu",
+    "--device ''": "pass --device cpu",
+    "--device gpu": "pass --device cpu",
+    "--device meta": "pass --device cpu",
+    "--run-dir file": "pass another --run-dir",
+    "--run-dir file/run": "pass another --run-dir",
+    f"--run-dir {LONG}": "pass another --run-dir",
+    "--run-dir run": "run holds a run: pass another --run-dir",
+    "--run-dir results": "results holds a run: pass another --run-dir",
+    "--resume missing.pt": "there is no checkpoint missing.pt",
+    "--resume file": "file is damaged: resume from an older one",
+    "--resume folder": "folder is damaged: resume from an older one",
+    "--resume run/model.pt": "no checkpoint of this version",
+    "--resume CHECKPOINT --batch-size 2": "pass --batch-size 4",
+    "--resume CHECKPOINT --epochs 2 --max-steps 1": "pass a larger --max-steps",
+    "--resume CHECKPOINT --epochs 2 --data-dir folders/more": "bring the data back",
+}
+
+OFFLINE_ERRORS = {
+    "--data mnist --data-dir empty": "check the network, or put its files there",
+    "--data cifar10 --data-dir empty": "check the network, or put its files there",
+    "--data mnist --data-dir file": "check the network, or put its files there",
+    "--data mnist --data-dir mnist/truncated": "check the network, or put its files",
+    "--data mnist --data-dir mnist/zero-bytes": "check the network, or put its files",
+    "--data mnist --data-dir mnist/text": "check the network, or put its files",
+    "--data cifar10 --data-dir cifar10": "check the network, or put its files",
+}
+"""Without a network, where torchvision tries to download what is missing."""
+
+BEGUN_ERRORS = {
+    "--data-dir folders/corrupt": "folders/corrupt/train/a/0.png is no readable image",
+    "--data-dir folders/corrupt-val": "corrupt-val/val/a/0.png is no readable image",
+    "--data-dir folders/truncated": "train/a/0.png is no readable image: mend",
+    "--data-dir folders/zero-bytes": "train/a/0.png is no readable image: mend",
+    "--data-dir folders/bomb": "train/a/0.png is no readable image: mend",
+    "--data-dir folders/text --num-workers 2": "train/a/0.png is no readable image",
+    "--data-dir folders/corrupt --num-workers 2": "train/a/0.png is no readable image",
+    "--data hdf5 --data-dir h5/gzip": "train-00000-of-00001.h5",
+    "--data hdf5 --data-dir h5/gzip --num-workers 2": "gzip/train-00000-of-00001.h5",
+    "--lr 1e30": "begin anew with a smaller --lr",
+    "--lr 1e30 --log-every 1": "begin anew with a smaller --lr",
+}
+"""What shows only after the run directory was made; it stays."""
+
+GOOD = [
+    "train.py --data-dir folders/modes",
+    "train.py --data-dir folders/modes --num-workers 2",
+    "train.py --data-dir folders/other-files",
+    "train.py --data-dir folders/directory",
+    "train.py --batch-size 1 --image-size 16",
+    "train.py --run-dir logs",
+    "predict.py folders/modes/train/a",
+    "predict.py folders/other-files/train/a",
+    "predict.py --top 1000 folder/val/a/0.png",
+    "convert.py --data-dir folders/modes",
+]
+
+PREDICT_USAGE = {
+    "": "name at least one image or directory",
+    "folder/val/a --top 0": "--top must be at least 1",
+    "folder/val/a --top many": "--top",
+    "folder/val/a --tops 3": "--top",
+    "folder/val/a --weights": "--weights",
+}
+
+PREDICT_ERRORS = {
+    "missing.png": "there is no image missing.png",
+    f"{LONG}": "there is no image x",
+    "folder/val/a missing.png": "there is no image missing.png",
+    "empty": "empty holds no images: name another directory",
+    "folder": "folder holds no images: name another directory",
+    "file": "file is no readable image: mend or remove it",
+    "folders/corrupt/train/a": "corrupt/train/a/0.png is no readable image",
+    "folders/truncated/train/a/0.png": "truncated/train/a/0.png is no readable image",
+    "folders/zero-bytes/train/a/0.png": "zero-bytes/train/a/0.png is no readable image",
+    "folders/bomb/train/a/0.png": "bomb/train/a/0.png is no readable image",
+    "folder/val/a --weights missing/model.pt": "pass the config.json of the run",
+    "folder/val/a --weights folder --config run/config.json": "use another file",
+    "folder/val/a --weights missing.pt --config run/config.json": "there is no file",
+    "folder/val/a --weights file --config run/config.json": "use another file",
+    "folder/val/a --weights weights/truncated.pt": "pass the config.json of the run",
+    "folder/val/a --weights weights/truncated.pt --config run/config.json": "damaged",
+    "folder/val/a --weights weights/empty.pt --config run/config.json": "damaged",
+    "folder/val/a --weights weights/list.pt --config run/config.json": "no weights",
+    "folder/val/a --weights weights/other.pt --config run/config.json": "of another",
+    "folder/val/a --config missing.json": "pass the config.json of the run",
+    "folder/val/a --config folder": "pass the config.json of the run",
+    "folder/val/a --config file": "pass the config.json of the run",
+    "folder/val/a --config configs/empty.json": "pass the config.json of the run",
+    "folder/val/a --config configs/foreign.json": "pass the config.json of the run",
+    "folder/val/a --config configs/list.json": "pass the config.json of the run",
+    "folder/val/a --config configs/types.json": "pass the config.json of the run",
+    "folder/val/a --config configs/no-model.json": "pass the config.json of the run",
+    "folder/val/a --config configs/negative-size.json": "pass the config.json of the run",
+    "folder/val/a --config configs/other-model.json": "check the model and the classes",
+    "folder/val/a --config configs/no-such-model.json": "there is no model",
+    "folder/val/a --config configs/other-classes.json": "check the model and the classes",
+    "folder/val/a --device cuda:99": "pass --device cpu",
+}
+
+CONVERT_USAGE = {
+    "--shards 0": "--shards must be at least 1",
+    "--shards -1": "--shards must be at least 1",
+    "--shards two": "--shards",
+    "--image-size 0": "--image-size must be at least 1",
+    "--image-size -8": "--image-size must be at least 1",
+    "--data imagenet": "--data",
+    "more": "more",
+}
+
+CONVERT_ERRORS = {
+    "--shards 8": "pass fewer",
+    "--data-dir missing": "put them into missing/train/CLASS",
+    "--data-dir file": "put them into file/train/CLASS",
+    "--data-dir folders/one-class": "classification needs two or more",
+    "--data-dir folders/other-classes": "give both splits the same ones",
+    "--data-dir folders/corrupt": "train/a/0.png is no readable image",
+    "--data-dir folders/corrupt-val": "val/a/0.png is no readable image",
+    "--data-dir folders/bomb": "train/a/0.png is no readable image",
+    "--data hdf5 --data-dir empty": "make some with convert.py",
+    "--data hdf5 --data-dir h5/truncated": "make it with convert.py",
+    "--data hdf5 --data-dir h5/gzip": "h5 is damaged",
+}
+
+BARE = [
+    ("train.py --resume auto", 2, "looks in --run-dir: pass that too"),
+    ("predict.py folder/val/a", 2, "--weights"),
+    ("convert.py", 2, "New directory for the files"),
+    ("convert.py folder", 1, "folder exists: name a new directory"),
+    ("convert.py file", 1, "file exists: name a new directory"),
+    ("convert.py empty", 1, "empty exists: name a new directory"),
+    ("convert.py ''", 1, "exists: name a new directory"),
+    ("convert.py file/out --data folder --data-dir folder", 1, "cannot write file/out"),
+    (f"convert.py {LONG} --data folder --data-dir folder", 1, "cannot write x"),
+]
+"""Without the rest of a good command."""
+
+MINIMAL = [
+    ("train.py --data hdf5", 2, "--data"),
+    ("train.py --resume auto", 2, "--resume"),
+    ("train.py --accumulation-steps 2", 2, "--accumulation-steps"),
+    ("train.py --run-dir run", 1, "holds a run: pass another --run-dir"),
+    ("train.py --run-dir file/run", 1, "pass another --run-dir"),
+    ("train.py --lr 1e30", 1, "begin anew with a smaller --lr"),
+    ("train.py --data-dir folders/corrupt", 1, "train/a/0.png is no readable image"),
+    ("train.py --data-dir folders/corrupt --num-workers 2", 1, "is no readable image"),
+]
+"""In a project without tricks, where the code differs."""
+
+ROWS = [
+    (f"{script} {row}".strip(), status, says)
+    for script, status, table in [
+        ("train.py", 2, TRAIN_USAGE),
+        ("train.py", 1, TRAIN_ERRORS),
+        ("offline.py train.py", 1, OFFLINE_ERRORS),
+        ("train.py", 1, BEGUN_ERRORS),
+        ("predict.py", 2, PREDICT_USAGE),
+        ("predict.py", 1, PREDICT_ERRORS),
+        ("convert.py", 2, CONVERT_USAGE),
+        ("convert.py", 1, CONVERT_ERRORS),
+    ]
+    for row, says in table.items()
+]
+
+PIXELS = np.random.default_rng(0).integers(256, size=(8, 8, 3), dtype=np.uint8)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory, zygote, folder):
+    """A project, and beside its files all those that the rows name."""
+    world = render(tmp_path_factory.mktemp("bad") / "world", {"preset": "everything"})
+    shutil.copytree(folder, world / "folder")
+    result = zygote.run(world, *complete(world, "train.py --run-dir run"))
+    assert result.returncode == 0, result.stderr
+    (world / "empty").mkdir()
+    (world / "file").write_text("not what you think\n")
+    (world / "loop").symlink_to("loop")
+    (world / "results").mkdir()
+    shutil.copy(world / "run" / "model.pt", world / "results")
+    (world / "logs").mkdir()
+    (world / "logs" / "log.txt").write_text("kept by a batch system\n")
+    (world / "offline.py").write_text(OFFLINE)
+    make_folders(world / "folder", world / "folders")
+    make_hdf5(world / "h5")
+    make_downloads(world)
+    make_weights(world)
+    return world
+
+
+@pytest.fixture(scope="module")
+def minimal(tmp_path_factory, world):
+    """A project without tricks that has the same files beside it."""
+    minimal = render(tmp_path_factory.mktemp("minimal") / "x", {"preset": "minimal"})
+    for name in ("folder", "folders", "file", "run"):
+        (minimal / name).symlink_to(world / name)
+    return minimal
+
+
+OFFLINE = """
+import os, runpy, sys
+for scheme in ("http", "https"):
+    os.environ[f"{scheme}_proxy"] = "http://127.0.0.1:9"
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def make_folders(good: Path, folders: Path) -> None:
+    def broken(name: str) -> Path:
+        return shutil.copytree(good, folders / name)
+
+    first = Path("train/a/0.png")
+    png = (good / first).read_bytes()
+    shutil.rmtree(broken("no-val") / "val")
+    for path in (broken("empty-class") / "train" / "b").iterdir():
+        path.unlink()
+    (broken("other-classes") / "val" / "c").rename(folders / "other-classes/val/d")
+    broken("one-class")
+    for path in [*(folders / "one-class").glob("*/[bc]")]:
+        shutil.rmtree(path)
+    for split in ("train", "val"):
+        (folders / "flat" / split).mkdir(parents=True)
+        (folders / "flat" / split / "0.png").write_bytes(png)
+        (folders / "only-text" / split / "a").mkdir(parents=True)
+        (folders / "only-text" / split / "a" / "0.txt").write_text("no image")
+    (broken("corrupt") / first).write_bytes(png[:20] + b"damage" + png[26:])
+    shutil.copy(folders / "corrupt" / first, broken("corrupt-val") / "val/a/0.png")
+    (broken("truncated") / first).write_bytes(png[: len(png) // 2])
+    (broken("zero-bytes") / first).write_bytes(b"")
+    (broken("text") / first).write_text("no image")
+    (broken("bomb") / first).write_bytes(blank_png(50_000))
+    (broken("directory") / first).unlink()
+    (folders / "directory" / first).mkdir()
+    shutil.copy(good / first, broken("more") / "train/a/more.png")
+    broken("other-files")
+    for place in ("train", "train/a", "val/b"):
+        (folders / "other-files" / place / "notes.txt").write_text("no image")
+        (folders / "other-files" / place / ".DS_Store").write_bytes(b"\0")
+    modes = broken("modes") / "train" / "a"
+    image = Image.fromarray(PIXELS)
+    for mode in ("1", "L", "LA", "P", "RGBA"):
+        image.convert(mode).save(modes / f"mode-{mode}.png")
+    image.quantize(8).save(modes / "transparent.png", transparency=bytes(range(8)))
+    image.convert("L").save(modes / "grey-transparent.png", transparency=7)
+    Image.fromarray(PIXELS[..., 0].astype(np.uint16) * 257).save(modes / "16-bit.png")
+    Image.fromarray(PIXELS[..., 0].astype(np.uint16) * 257).save(
+        modes / "16-bit-transparent.png", transparency=7
+    )
+    Image.fromarray(PIXELS[..., 0]).save(modes / "8-bit.png")
+    image.convert("CMYK").save(modes / "cmyk.jpg")
+    image.save(modes / "moving.gif", save_all=True, append_images=[image.rotate(90)])
+    image.resize((1, 1)).save(modes / "one-pixel.png")
+    image.resize((300, 2)).save(modes / "flat.png")
+
+
+def blank_png(side: int) -> bytes:
+    """A PNG file whose header promises far more pixels than fit into memory."""
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    chunks = {b"IHDR": header, b"IDAT": zlib.compress(b""), b"IEND": b""}
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data))
+        + name
+        + data
+        + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in chunks.items()
+    )
+
+
+def make_hdf5(h5: Path) -> None:
+    """Writes data sets of which the first training file is broken."""
+    name = "train-00000-of-00001.h5"
+    rng = np.random.default_rng(0)
+
+    def write(directory: str, file_name: str = name, **changes: object) -> None:
+        """Writes a good file of 6 images, apart from what is changed or None."""
+        path = h5 / directory / file_name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = {
+            "images": rng.integers(256, size=(6, 3, 8, 8), dtype=np.uint8),
+            "targets": np.arange(6) % 3,
+            "classes": json.dumps(["a", "b", "c"]),
+            "source": "folder",
+        } | changes
+        with h5py.File(path, "w") as file:
+            for key in ("images", "targets"):
+                if isinstance(content[key], str):
+                    file.create_group(key)
+                elif content[key] is not None:
+                    file[key] = content[key]
+            for key in ("classes", "source"):
+                if content[key] is not None:
+                    file.attrs[key] = content[key]
+
+    def both(directory: str, **changes: object) -> Path:
+        write(directory, name.replace("train", "val"))
+        write(directory, **changes)
+        return h5 / directory / name
+
+    (both("no-val").with_name(name.replace("train", "val"))).unlink()
+    both("text").write_text("no HDF5")
+    both("zero-bytes").write_bytes(b"")
+    whole = both("truncated").read_bytes()
+    (h5 / "truncated" / name).write_bytes(whole[: len(whole) // 2])
+    both("directory").unlink()
+    (h5 / "directory" / name).mkdir()
+    both("no-images", images=None)
+    both("no-targets", targets=None)
+    both("no-classes", classes=None)
+    both("no-source", source=None)
+    both("bad-classes", classes="a, b, c")
+    both("number-of-classes", classes="3")
+    both("group", images="group")
+    both("float-images", images=np.zeros((6, 3, 8, 8), np.float32))
+    both("channels-last", images=np.zeros((6, 8, 8, 3), np.uint8))
+    both("empty", images=np.zeros((0, 3, 8, 8), np.uint8), targets=np.arange(0))
+    both("empty-val")
+    shutil.copy(h5 / "empty" / name, h5 / "empty-val" / name.replace("train", "val"))
+    both("few-targets", targets=np.arange(5) % 3)
+    both("float-targets", targets=np.array([0, 1, 2, 0, 1, np.nan]))
+    both("large-target", targets=np.array([0, 1, 2, 0, 1, 3]))
+    both("negative-target", targets=np.array([0, 1, 2, 0, 1, -1]))
+    both("missing-shard").rename(h5 / "missing-shard" / "train-00000-of-00002.h5")
+    both("foreign-shard")
+    write("foreign-shard", "train-00001.h5", classes=json.dumps(["x", "y", "z"]))
+    # Compressed as h5repack does; one byte of the images is flipped.
+    path = both("gzip", images=None)
+    with h5py.File(path, "a") as file:
+        pixels = rng.integers(256, size=(6, 3, 8, 8), dtype=np.uint8)
+        dataset = file.create_dataset(
+            "images", data=pixels, chunks=(1, 3, 8, 8), compression="gzip"
+        )
+        offset = dataset.id.get_chunk_info(4).byte_offset
+    content = bytearray(path.read_bytes())
+    content[offset + 20] ^= 0xFF
+    path.write_bytes(content)
+
+
+def make_downloads(world: Path) -> None:
+    """Writes MNIST, and makes the file of its training images something else."""
+    header = struct.pack(">IIII", 0x803, 20, 28, 28)
+    for name, content in {
+        "truncated": header + bytes(1000),
+        "zero-bytes": b"",
+        "text": b"not what you think",
+    }.items():
+        raw = world / "mnist" / name / "MNIST" / "raw"
+        raw.mkdir(parents=True)
+        for split in ("train", "t10k"):
+            images = raw / f"{split}-images-idx3-ubyte"
+            images.write_bytes(content)
+            labels = struct.pack(">II", 0x801, 20) + bytes(20)
+            (raw / f"{split}-labels-idx1-ubyte").write_bytes(labels)
+    batches = world / "cifar10" / "cifar-10-batches-py"
+    batches.mkdir(parents=True)
+    (batches / "data_batch_1").write_bytes(b"not what you think")
+
+
+def make_weights(world: Path) -> None:
+    weights, configs = world / "weights", world / "configs"
+    weights.mkdir()
+    configs.mkdir()
+    good = (world / "run" / "model.pt").read_bytes()
+    (weights / "truncated.pt").write_bytes(good[: len(good) // 2])
+    (weights / "empty.pt").write_bytes(b"")
+    torch.save([1, 2, 3], weights / "list.pt")
+    torch.save({"layer.weight": torch.zeros(2, 2)}, weights / "other.pt")
+    config = json.loads((world / "run" / "config.json").read_text())
+    cnn, names = config["settings"], config["classes"]
+    for name, content in {
+        "foreign": {"architectures": ["BertModel"]},
+        "list": [1, 2, 3],
+        "types": {"settings": [], "classes": 3, "image_size": "large"},
+        "no-model": config | {"settings": {}},
+        "negative-size": config | {"image_size": -8},
+        "other-model": config
+        | {"settings": cnn | {"model": "squeezenet1_1"}, "image_size": 32},
+        "no-such-model": config | {"settings": cnn | {"model": "nonsense"}},
+        "other-classes": config | {"classes": [*names, "d"]},
+    }.items():
+        (configs / f"{name}.json").write_text(json.dumps(content))
+    (configs / "empty.json").write_text("")
+
+
+def complete(world: Path, row: str) -> list[str]:
+    """Returns a row's command with what is good about it before what the row adds."""
+    checkpoint = next(world.glob("run/checkpoints/*.pt"), "")
+    script, *rest = shlex.split(row.replace("CHECKPOINT", str(checkpoint)))
+    if script == "offline.py":
+        return [script, *complete(world, shlex.join(rest))]
+    return [script, *shlex.split(COMMANDS[script]), *rest]
+
+
+def snapshot(world: Path) -> dict[str, object]:
+    """Everything in a directory but Python's caches, with what changes if it is written."""
+    found = {}
+    for path in sorted(world.rglob("*")):
+        if "__pycache__" not in path.parts:
+            status = path.lstat()
+            written = not path.is_dir() and (status.st_mtime_ns, status.st_ino)
+            found[str(path.relative_to(world))] = written
+    return found
+
+
+def attempt(
+    zygote: Zygote, project: Path, command: list[str]
+) -> tuple[CompletedProcess[str], set[str]]:
+    """Runs a command and returns its outcome with what it made, which is removed.
+
+    What was there before must be as it was.
+    """
+    before = snapshot(project)
+    result = zygote.run(project, *command)
+    after = snapshot(project)
+    made = after.keys() - before.keys()
+    for name in sorted(made, reverse=True):
+        path = project / name
+        path.rmdir() if path.is_dir() else path.unlink()
+    assert {name: after.get(name) for name in before} == before
+    return result, made
+
+
+def check_one_line(result: CompletedProcess[str], status: int, says: str) -> None:
+    """Checks that a command failed with a line that says so, and nothing else."""
+    assert result.returncode == status, result.stderr
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert says in result.stderr
+    assert "Traceback" not in result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    ("row", "status", "says"), ROWS, ids=[row[0][:80] for row in ROWS]
+)
+def test_one_line(row, status, says, world, zygote):
+    result, made = attempt(zygote, world, complete(world, row))
+    check_one_line(result, status, says)
+    if row.removeprefix("train.py ") in BEGUN_ERRORS:
+        checkpoint = {"out/checkpoints", "out/checkpoints/step-00000005.pt"}
+        assert made - checkpoint == {"out", "out/config.json"}
+    elif row.startswith("offline.py"):
+        # torchvision makes directories for what it is about to download.
+        assert made <= {"empty/MNIST", "empty/MNIST/raw"}
+    else:
+        assert not made
+
+
+@pytest.mark.parametrize(("command", "status", "says"), BARE)
+def test_command_alone(command, status, says, world, zygote):
+    result, made = attempt(zygote, world, shlex.split(command))
+    check_one_line(result, status, says)
+    assert not made
+
+
+@pytest.mark.parametrize(("row", "status", "says"), MINIMAL)
+def test_project_without_tricks(row, status, says, world, minimal, zygote):
+    result, made = attempt(zygote, minimal, complete(world, row))
+    check_one_line(result, status, says)
+    assert made <= {"out", "out/config.json"}
+
+
+@pytest.mark.parametrize("row", GOOD)
+def test_good_after_all(row, world, zygote):
+    result, made = attempt(zygote, world, complete(world, row))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert bool(made) == (not row.startswith("predict.py"))
+
+
+def test_bits_and_transparency_make_no_difference(world, zygote):
+    """What a model sees of a grey image with 16 bits is what it has in 8 of them."""
+    names = ["8-bit", "16-bit", "16-bit-transparent"]
+    files = [f"folders/modes/train/a/{name}.png" for name in names]
+    row = shlex.join(["predict.py", *files])
+    result, _ = attempt(zygote, world, complete(world, row))
+    seen = [line.partition(": ")[2] for line in result.stdout.splitlines()]
+    assert len(seen) == len(files)
+    assert len(set(seen)) == 1

@@ -1,0 +1,547 @@
+"""Nothing that happens to a run loses it: kills, full disks, signals, damaged files."""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import faults
+import pytest
+import training
+from rendering import render_subset
+from subsets import ROOT, all_subsets
+from test_floor import FLOOR_PYTHON, needs_floor
+from zygote import Zygote
+
+EVERYTHING = all_subsets()[-1]
+RESUMABLE = [subset for subset in all_subsets() if "resume" in subset.tricks]
+
+KILLS, PARTS, KILLS_OF_A_SUBSET = 208, 8, 7
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return render_subset(tmp_path_factory.mktemp("faults") / "project", EVERYTHING)
+
+
+@pytest.fixture(scope="module")
+def flags(folder, hdf5):
+    return [*training.flags(EVERYTHING, folder, hdf5), "--checkpoint-every", "1"]
+
+
+@pytest.fixture(scope="module")
+def whole(project, flags, zygote, tmp_path_factory):
+    """A run that nothing happens to, with all its checkpoints."""
+    directory = tmp_path_factory.mktemp("whole") / "run"
+    training.train(zygote.run, project, *flags, "--run-dir", directory)
+    return directory
+
+
+@pytest.fixture
+def started(whole, tmp_path):
+    """A copy of that run, which has three of its checkpoints and no results."""
+    directory = tmp_path / "run"
+    shutil.copytree(whole / "checkpoints", directory / "checkpoints")
+    for path in checkpoints(directory)[3:]:
+        path.unlink()
+    return directory
+
+
+def checkpoints(directory: Path) -> list[Path]:
+    """The checkpoints of a run, oldest first."""
+    return sorted(directory.glob("checkpoints/step-*.pt"))
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a checkpoint is a complete archive of undamaged parts."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except zipfile.BadZipFile:
+        return False
+
+
+def goes_on(run, project, directory, *flags) -> str:
+    """Resumes a run to its end and returns what it said."""
+    arguments = (*flags, "--run-dir", directory, "--resume", "auto")
+    result = run(project, "train.py", *arguments)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    return result.stdout
+
+
+def one_line(result: subprocess.CompletedProcess[str], status: int = 1) -> str:
+    """The only line of a failed run."""
+    assert result.returncode == status, result.stderr
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1, result.stderr
+    return result.stderr
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_killed_at_any_moment(part, tmp_path, zygote, folder, hdf5, record_property):
+    """Kills runs of random subsets, resumes them, and compares with unbroken ones."""
+    rng = random.Random(part)
+    counts = Counter()
+    while counts["kills"] < KILLS // PARTS:
+        counts["subsets"] += 1
+        subset = rng.choice(RESUMABLE)
+        project = render_subset(tmp_path / "project", subset)
+        flags = [*training.flags(subset, folder, hdf5), "--checkpoint-every", 1]
+        start = time.perf_counter()
+        training.train(zygote.run, project, *flags, "--run-dir", tmp_path / "whole")
+        length = time.perf_counter() - start
+        enough = counts["kills"] + KILLS_OF_A_SUBSET
+        while counts["kills"] < enough:
+            flags += ["--keep-checkpoints", rng.randint(1, 3)]
+            directory = tmp_path / "run"
+            if "seeding" not in subset.tricks:
+                # Nobody knows the seed of the other run, but its checkpoints do.
+                (directory / "checkpoints").mkdir(parents=True)
+                first = checkpoints(tmp_path / "whole")[0]
+                shutil.copy(first, directory / "checkpoints")
+            counts += kill_until_done(zygote, project, directory, flags, length, rng)
+            goes_on(zygote.run, project, directory, *flags)
+            training.check_same_run(tmp_path / "whole", directory)
+            shutil.rmtree(directory)
+            counts["runs"] += 1
+        shutil.rmtree(project)
+        shutil.rmtree(tmp_path / "whole")
+    record_property("kills", str(counts))
+    print(dict(counts))
+    assert counts["kills"] >= KILLS // PARTS
+    assert counts["kills after a save"] > 0
+
+
+def kill_until_done(zygote, project, directory, flags, length, rng) -> Counter[str]:
+    """Kills a run at random moments, again and again, until it ends before its kill."""
+    counts = Counter()
+    arguments = (*flags, "--run-dir", directory, "--resume", "auto")
+    newest = max((path.name for path in checkpoints(directory)), default="")
+    while True:
+        moment = rng.uniform(0, length)
+        result = zygote.run(project, "train.py", *arguments, kill_after=moment)
+        assert result.stderr == ""
+        if result.returncode == 0:
+            return counts
+        assert result.returncode == -signal.SIGKILL
+        saved = checkpoints(directory)
+        assert all(map(is_whole, saved))
+        last = max((path.name for path in saved), default="")
+        assert last >= newest, "a checkpoint is lost"
+        if last == newest:
+            length *= 1.1  # Else a machine that got slower would never get further.
+        newest = last
+        counts["kills"] += 1
+        counts["kills after a save"] += bool(saved)
+        counts["kills while saving"] += any(directory.glob("checkpoints/*.tmp"))
+
+
+def test_kills_are_enough():
+    assert KILLS // PARTS * PARTS >= 200
+
+
+@pytest.mark.parametrize("number", [1, 2, 4])
+@pytest.mark.parametrize("event", faults.SAVING)
+def test_killed_within_a_save(event, number, project, flags, zygote, whole, tmp_path):
+    directory = tmp_path / "run"
+    arguments = (*flags, "--keep-checkpoints", 1, "--run-dir", directory)
+    result = zygote.run(project, faults.SCRIPT, "die", event, number, *arguments)
+    assert result.returncode == -signal.SIGKILL, result.stderr
+    saved = checkpoints(directory)
+    assert all(map(is_whole, saved))
+    # With one to keep, the first to be removed is removed in the second save.
+    saves = number + (event == "remove")
+    renamed = event in ("open directory", "fsync directory", "remove")
+    assert bool(saved) == (saves > 1 or renamed)
+    assert len(saved) <= 2
+    said = goes_on(zygote.run, project, directory, *arguments[:-2])
+    assert ("resuming from" in said) == bool(saved)
+    training.check_same_run(whole, directory)
+    assert len(checkpoints(directory)) == 1
+
+
+def test_a_save_is_atomic_and_durable(project, flags, zygote, tmp_path):
+    arguments = (*flags, "--keep-checkpoints", 1, "--max-steps", 3)
+    result = zygote.run(
+        *(project, faults.SCRIPT, "trace", tmp_path / "calls.json"),
+        *(*arguments, "--run-dir", tmp_path / "run"),
+    )
+    assert result.returncode == 0, result.stderr
+    calls = json.loads((tmp_path / "calls.json").read_text())
+    first = "step-00000001.pt"
+    aside = f"{first}.tmp"
+    names = [aside, aside, aside, aside, "checkpoints", "checkpoints"]
+    steps = list(map(list, zip(faults.SAVING, names, strict=False)))
+    assert calls[: len(steps)] == steps
+    events = [event for event, _ in calls]
+    assert events[len(steps) :][: len(faults.SAVING)] == list(faults.SAVING)
+    # The old one goes when the new one, and its name, are on the disk.
+    assert calls[len(steps) + len(faults.SAVING) - 1] == ["remove", first]
+
+
+def full_disk(started):
+    return ("fill", 2, "/checkpoints/")
+
+
+def small_files_only(started):
+    return ("limit", 2, checkpoints(started)[-1].stat().st_size // 2)
+
+
+def vanished(started):
+    return ("move", 2, started / "checkpoints", started / "nowhere" / "at-all")
+
+
+def read_only(started):
+    """A file system on which nobody, not even root, can make a file."""
+    return ("move", 2, started / "checkpoints", "/sys/kernel")
+
+
+def in_the_way(started):
+    (started / "file").write_text("in the way")
+    return ("move", 2, started / "checkpoints", started / "file")
+
+
+@pytest.mark.parametrize(
+    "fault", [full_disk, small_files_only, vanished, read_only, in_the_way]
+)
+def test_run_goes_on_without_checkpoints(fault, project, flags, zygote, whole, started):
+    arguments = (*flags, "--run-dir", started, "--resume", "auto")
+    result = zygote.run(project, faults.SCRIPT, *fault(started), *arguments)
+    assert result.returncode == 0, result.stderr
+    lines = result.stderr.splitlines()
+    path = re.escape(f"{started}/checkpoints")
+    assert len(lines) >= 2
+    for line in lines:
+        assert re.match(rf"training goes on without a checkpoint: .*{path}", line), line
+    training.check_same_run(whole, started)
+    moved = started / "checkpoints-away"
+    if moved.exists():
+        (started / "checkpoints").unlink()
+        moved.rename(started / "checkpoints")
+    # What was there before, and nothing that was written aside.
+    names = [path.name for path in (started / "checkpoints").iterdir()]
+    assert sorted(names) == [f"step-{step:08d}.pt" for step in (1, 2, 3)]
+    assert "step-00000003.pt, step 3" in goes_on(zygote.run, project, started, *flags)
+    training.check_same_run(whole, started)
+
+
+@pytest.mark.parametrize("name", ["config.json", "metrics.jsonl", "model.pt"])
+def test_run_ends_if_its_results_cannot_be_written(
+    name, project, flags, zygote, whole, started
+):
+    (started / f"{name}.tmp").symlink_to("/dev/full")
+    arguments = (*flags, "--run-dir", started, "--resume", "auto")
+    result = zygote.run(project, "train.py", *arguments)
+    message = one_line(result)
+    assert f"cannot write {started / name}, is the disk full?" in message
+    assert "No space left on device" in message
+    assert not (started / name).exists()
+    goes_on(zygote.run, project, started, *flags)
+    training.check_same_run(whole, started)
+
+
+def test_run_ends_if_its_directory_vanishes(project, flags, zygote, started):
+    arguments = (*flags, "--run-dir", started, "--resume", "auto")
+    result = zygote.run(*(project, faults.SCRIPT, "move", 2, started, ""), *arguments)
+    assert result.returncode == 1
+    *saves, last = result.stderr.splitlines()
+    assert all("goes on without a checkpoint" in line for line in saves)
+    assert last.startswith(f"error: cannot write {started}/metrics.jsonl")
+    assert not started.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_on_the_command_line(number, project, flags, zygote, tmp_path):
+    """A new process with two workers; Ctrl-C signals them as well."""
+    flags = (*flags, "--epochs", 40, "--num-workers", 2, "--keep-checkpoints", 2)
+    training.train(zygote.run, project, *flags, "--run-dir", tmp_path / "whole")
+    directory = tmp_path / "run"
+    arguments = map(str, (*flags, "--run-dir", directory))
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "train.py", *arguments],
+        cwd=project,
+        encoding="utf-8",
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        while not (directory / "checkpoints/step-00000004.pt").exists():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.001)
+        kill = os.killpg if number == signal.SIGINT else os.kill
+        kill(process.pid, number)
+        _, stderr = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 128 + number, stderr
+    last = int(re.search(r"\d+", checkpoints(directory)[-1].name)[0])
+    assert stderr == (
+        f"stopped by {number.name} after step {last}: "
+        f"to go on, add --resume auto --run-dir {directory}\n"
+    )
+    assert f"step {last}\n" in goes_on(zygote.run, project, directory, *flags)
+    training.check_same_run(tmp_path / "whole", directory)
+
+
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT])
+def test_second_signal_stops_at_once(first, second, project, flags, zygote, tmp_path):
+    result = zygote.run(
+        *(project, faults.SCRIPT, "signals", int(first), int(second), *flags),
+        *("--run-dir", tmp_path / "run"),
+        timeout=30,
+    )
+    assert (result.returncode, result.stderr) == (-second, "noted\n")
+
+
+def test_damaged_checkpoints(project, zygote, started, whole, record_property):
+    newest = checkpoints(started)[-1]
+    result = zygote.run(
+        *(project, faults.SCRIPT, "damage", newest, 0, whole / "config.json")
+    )
+    assert result.returncode == 0, result.stderr
+    outcomes = json.loads(result.stdout)
+    counts = Counter((kind, outcome) for kind, outcome, _ in outcomes)
+    record_property("damaged", str(counts))
+    print(counts)
+    assert {outcome for _, outcome in counts} <= {"refused", "equal"}
+    copy = newest.with_name("damaged.pt")
+    messages = {
+        "equal": {""},
+        "refused": {
+            f"{copy} is damaged: resume from an older one",
+            # Its parts are whole, as far as their checksums go.
+            (
+                f"{copy} is damaged, or holds more than tensors and plain types: "
+                "use another file"
+            ),
+        },
+    }
+    for kind, outcome, message in outcomes:
+        assert message in messages[outcome], kind
+    # Only a byte that means nothing, as those that fill the headers up, may be another.
+    accepted = {kind for kind, outcome in counts if outcome == "equal"}
+    assert all(kind.startswith("flipped") for kind in accepted)
+    assert counts["truncated", "refused"] == 100
+    assert sum(counts["flipped", outcome] for outcome in ("refused", "equal")) == 200
+    assert sum(counts.values()) == 100 + 200 + 2 * 100 + 3
+
+
+def test_auto_passes_over_damaged_checkpoints(project, flags, zygote, whole, started):
+    arguments = (*flags, "--run-dir", started, "--resume", "auto")
+    first, second, third = checkpoints(started)
+    content = third.read_bytes()
+    third.write_bytes(content[: len(content) // 2])
+    second.unlink()
+    second.mkdir()
+    result = zygote.run(project, "train.py", *arguments, "--max-steps", 2)
+    assert f"resuming from {first}, step 1" in result.stdout
+    passed = [
+        f"passed over: {path} is damaged: resume from an older one"
+        for path in (third, second)
+    ]
+    assert result.stderr.splitlines()[:2] == passed
+    # A directory is not replaced: the run says so, and goes on.
+    goes = "training goes on without a checkpoint: cannot write"
+    assert all(line.startswith(goes) for line in result.stderr.splitlines()[2:])
+    second.rmdir()
+    result = zygote.run(project, "train.py", *arguments)
+    assert (result.returncode, result.stderr) == (0, f"{passed[0]}\n")
+    training.check_same_run(whole, started)
+
+
+def test_auto_with_nothing_good(project, flags, zygote, started):
+    for path in checkpoints(started):
+        path.write_text("text")
+    arguments = (*flags, "--run-dir", started, "--resume", "auto")
+    message = one_line(zygote.run(project, "train.py", *arguments))
+    assert f"no checkpoint in {started} can be used: pass a new --run-dir" in message
+    assert f"{path} is damaged" in message
+    assert [path.read_text() for path in checkpoints(started)] == ["text"] * 3
+
+
+REFUSED = {
+    "weights": "is no checkpoint of this version: start a new run",
+    "list": "is no checkpoint of this version: start a new run",
+    "tensor": "is no checkpoint of this version: start a new run",
+    "future": "is no checkpoint of this version: start a new run",
+    "model": "is of a run with other settings: pass --model resnet18",
+    "settings": "is of a project with other settings: start a new run",
+    "classes": "is of another model, or of a run with other classes: "
+    "bring the data back, or start a new run",
+    "images": "is of a run with 9 training images, not 22: "
+    "bring the data back, or start a new run",
+}
+
+SHOWN_BY_THE_DATA = {"classes", "images"}
+"""What is known when the data are: then it is too late to look for another one."""
+
+
+def test_other_files_are_refused(project, flags, zygote, whole, started, tmp_path):
+    *_, newest = checkpoints(started)
+    result = zygote.run(project, faults.SCRIPT, "others", tmp_path, newest)
+    assert set(json.loads(result.stdout)) == set(REFUSED), result.stderr
+    for name, reason in REFUSED.items():
+        path = tmp_path / f"{name}.pt"
+        arguments = (*flags, "--run-dir", tmp_path / "new", "--resume", path)
+        message = one_line(zygote.run(project, "train.py", *arguments))
+        assert message == f"error: {path} {reason}\n"
+        shutil.copy(path, newest)
+        arguments = (*flags, "--run-dir", started, "--resume", "auto")
+        if name in SHOWN_BY_THE_DATA:
+            message = one_line(zygote.run(project, "train.py", *arguments))
+            assert message == f"error: {newest} {reason}\n"
+            continue
+        result = zygote.run(project, "train.py", *arguments, "--max-steps", 3)
+        assert result.returncode == 0, result.stderr
+        assert result.stderr == f"passed over: {newest} {reason}\n"
+    shutil.copy(checkpoints(whole)[2], newest)
+    goes_on(zygote.run, project, started, *flags)
+    training.check_same_run(whole, started)
+
+
+def test_checkpoint_of_a_project_with_other_tricks(
+    project, flags, zygote, whole, folder, hdf5, tmp_path
+):
+    """Neither project can be given the settings of the other."""
+    only = next(subset for subset in RESUMABLE if subset.tricks == ["resume"])
+    fewer = render_subset(tmp_path / "fewer", only)
+    few = training.flags(only, folder, hdf5)
+    training.train(zygote.run, fewer, *few, "--run-dir", tmp_path / "run")
+    for other, values, of in ((fewer, few, whole), (project, flags, tmp_path / "run")):
+        path = checkpoints(of)[-1]
+        arguments = (*values, "--run-dir", tmp_path / "new", "--resume", path)
+        message = one_line(zygote.run(other, "train.py", *arguments))
+        assert "is of a project with other settings: start a new run" in message
+
+
+def test_files_never_run_code(project, flags, zygote, whole, started, folder, tmp_path):
+    *_, newest = checkpoints(started)
+    result = zygote.run(project, faults.SCRIPT, "attack", tmp_path, newest)
+    assert result.returncode == 0, result.stderr
+    files = sorted(tmp_path.glob("*.pt"))
+    assert len(files) == 5
+    for path in files:
+        ran = path.with_name(f"{path.stem}-ran")
+        arguments = (*flags, "--run-dir", tmp_path / "new", "--resume", path)
+        message = one_line(zygote.run(project, "train.py", *arguments))
+        assert f"{path} is damaged" in message
+        shutil.copy(path, newest)
+        arguments = (*flags, "--run-dir", started, "--resume", "auto")
+        result = zygote.run(project, "train.py", *arguments, "--max-steps", 3)
+        assert result.returncode == 0, result.stderr
+        assert result.stderr.startswith(f"passed over: {newest} is damaged")
+        arguments = ("--weights", path, "--config", whole / "config.json")
+        message = one_line(
+            zygote.run(project, "predict.py", folder, *arguments, "--device", "cpu")
+        )
+        assert not ran.exists()
+        zygote.run(project, faults.SCRIPT, "detonate", path)
+        assert ran.exists(), "the file was harmless"
+
+
+OTHER = {
+    "data": "folder",
+    "image_size": 9,
+    "model": "resnet18",
+    "batch_size": 5,
+    "accumulation_steps": 3,
+    "lr": 0.1,
+    "weight_decay": 0.2,
+    "seed": 1,
+    "amp_dtype": "float16",
+    "mixup_alpha": 0.3,
+    "cutmix_alpha": 0.3,
+    "swa_start": 0.6,
+    "swa_lr": 0.1,
+    "deterministic": True,
+    "epochs": 3,
+    "num_workers": 1,
+    "device": "auto",
+    "max_steps": 4,
+    "log_every": 1,
+    "checkpoint_every": 2,
+    "keep_checkpoints": 1,
+}
+"""Another value for each setting but the directories and the checkpoint."""
+
+
+def test_changed_settings(
+    project, flags, zygote, whole, started, folder, hdf5, tmp_path
+):
+    described = zygote.run(project, faults.SCRIPT, "describe")
+    defaults, may_change = json.loads(described.stdout)
+    saved = json.loads((whole / "config.json").read_text())["settings"]
+    moved = tmp_path / "moved"
+    shutil.copytree(hdf5, moved)
+    others = OTHER | {
+        "data_dir": moved,
+        "run_dir": tmp_path / "new",
+        "resume": checkpoints(started)[0],
+    }
+    assert set(others) == set(defaults) == set(saved)
+    page = (ROOT / "docs/resuming.md").read_text(encoding="utf-8")
+    documented = re.findall(
+        r"`--([\w-]+)`", " ".join(re.findall(r"(?m)^\| .*`--.*", page))
+    )
+    assert {name.replace("-", "_") for name in documented} == set(may_change)
+    for name, value in others.items():
+        assert str(value) != str(saved[name]), name
+        flag = "--" + name.replace("_", "-")
+        change = [flag] if value is True else [flag, value]
+        copy = tmp_path / name
+        shutil.copytree(started, copy)
+        resumed = checkpoints(copy)[-1]
+        arguments = [*flags, "--run-dir", copy, "--resume", resumed, *change]
+        if name == "data":
+            arguments += ["--data-dir", folder]
+        if name == "resume":
+            # That of another run needs a directory of its own.
+            arguments += ["--run-dir", tmp_path / "newer"]
+        result = zygote.run(project, "train.py", *arguments)
+        if name in may_change:
+            assert (result.returncode, result.stderr) == (0, ""), name
+        else:
+            assert one_line(result) == (
+                f"error: {resumed} is of a run with other settings: "
+                f"pass {flag} {saved[name]}\n"
+            )
+
+
+@needs_floor
+@pytest.mark.parametrize(
+    ("without", "tolerance"),
+    [
+        # Between the two versions the choice of Mixup or CutMix draws otherwise.
+        ({}, 0.1),
+        ({"amp": False, "mixup": False}, 0.01),
+    ],
+    ids=["everything", "no-amp-no-mixup"],
+)
+def test_versions_may_change(without, tolerance, folder, hdf5, zygote, tmp_path):
+    """From the newest to the oldest and back: close, which is what is promised."""
+    answers = EVERYTHING.answers | without
+    subset = next(subset for subset in RESUMABLE if subset.answers == answers)
+    project = render_subset(tmp_path / "project", subset)
+    flags = training.flags(subset, folder, hdf5)
+    training.train(zygote.run, project, *flags, "--run-dir", tmp_path / "whole")
+    with Zygote(ROOT / FLOOR_PYTHON) as floor:
+        for python, steps in ((zygote, 2), (floor, 3), (zygote, 4), (floor, 99)):
+            values = (*flags, "--max-steps", steps)
+            goes_on(python.run, project, tmp_path / "run", *values)
+    newest, moved = map(training.read_metrics, (tmp_path / "whole", tmp_path / "run"))
+    for one, other in zip(newest, moved, strict=True):
+        assert one["learning_rates"] == other["learning_rates"]
+        for name in ("train_loss", "val_loss"):
+            assert one[name] == pytest.approx(other[name], rel=tolerance)
