@@ -21,7 +21,9 @@ demo: .venv/installed
 		--data project_name=Demo . demo
 	cd demo && ../.venv/bin/python train.py
 
-test: lint .venv-floor/installed
+test:
+	$(MAKE) --jobs=2 .venv/installed .venv-floor/installed
+	$(MAKE) lint
 	OMP_NUM_THREADS=1 TORCH_TRICKS_FLOOR_PYTHON=.venv-floor/bin/python \
 		.venv/bin/python -m pytest -n auto --dist worksteal $(PYTEST_FLAGS)
 
