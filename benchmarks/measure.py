@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -49,35 +49,50 @@ def cpu_time() -> float:
 
 
 def interleave(
-    ours: Callable[[], Any], reference: Callable[[], Any], repetitions: int
+    pairs: Iterable[tuple[Callable[[], Any], Callable[[], Any]]], repetitions: int
 ) -> Times:
-    """Times two calls in turn, so that whatever else the machine does meets both.
+    """Times our call and the reference in turn, so that a busy machine slows both.
 
-    The ratio is the median over pairs of neighbours, which a slow minute does not move.
+    The ratio is the median over neighbours, which a slow minute does not move.
+
+    Args:
+        pairs: both calls, more than once if chance sets how fast each is, as the place
+            of its tensors in memory does.
+        repetitions: how often each pair is called.
     """
-    wall: dict[Callable[[], Any], list[float]] = {ours: [], reference: []}
-    cpu: dict[Callable[[], Any], list[float]] = {ours: [], reference: []}
-    for repetition in range(repetitions):
-        # Each goes first in half of the pairs.
-        for call in (ours, reference) if repetition % 2 else (reference, ours):
-            wall_start, cpu_start = time.perf_counter(), cpu_time()
-            call()
-            wall[call].append(time.perf_counter() - wall_start)
-            cpu[call].append(cpu_time() - cpu_start)
-    ratio, cpu_ratio = (
-        statistics.median(
-            a / b for a, b in zip(seconds[ours], seconds[reference], strict=True)
-        )
-        for seconds in (wall, cpu)
-    )
-    medians = (statistics.median(wall[call]) for call in (ours, reference))
-    return Times(*medians, ratio, cpu_ratio)
+    wall: list[tuple[float, float]] = []
+    cpu: list[tuple[float, float]] = []
+    for pair in pairs:
+        for repetition in range(repetitions):
+            # Each goes first in half of the repetitions.
+            order = (0, 1) if repetition % 2 else (1, 0)
+            timed = {which: time_call(pair[which]) for which in order}
+            wall.append((timed[0][0], timed[1][0]))
+            cpu.append((timed[0][1], timed[1][1]))
+    medians = (statistics.median(seconds) for seconds in zip(*wall))
+    ratios = (statistics.median(a / b for a, b in seconds) for seconds in (wall, cpu))
+    return Times(*medians, *ratios)
 
 
-def copy_command(template: Path, destination: Path, *options: str) -> list[str]:
+def time_call(call: Callable[[], Any]) -> tuple[float, float]:
+    """Returns the seconds that a call takes, and those of the processor."""
+    wall_start, cpu_start = time.perf_counter(), cpu_time()
+    call()
+    return time.perf_counter() - wall_start, cpu_time() - cpu_start
+
+
+def copy_command(template: str, destination: Path, *options: str) -> list[str]:
     """Returns the command that renders a template without asking anything."""
     copier = Path(sys.executable).with_name("copier")
-    return [str(copier), "copy", "-q", "--defaults", *options, template, destination]
+    return [
+        str(copier),
+        "copy",
+        "-q",
+        "--defaults",
+        *options,
+        template,
+        str(destination),
+    ]
 
 
 def render(directory: Path, package: str, preset: str) -> Path:
@@ -86,7 +101,7 @@ def render(directory: Path, package: str, preset: str) -> Path:
     options = [f"--data={name}={value}" for name, value in answers.items()]
     destination = directory / package
     subprocess.run(
-        copy_command(ROOT, destination, *options), check=True, capture_output=True
+        copy_command(str(ROOT), destination, *options), check=True, capture_output=True
     )
     return destination
 

@@ -218,7 +218,7 @@ def describe() -> None:
 def damage(path: str, seed: str, config: str) -> None:
     """Damages copies of a checkpoint, and prints how reading each of them ended."""
     from leaf_diseases.checkpoint import read_checkpoint
-    from leaf_diseases.errors import UserError
+    from leaf_diseases.command_line import UserError
     from leaf_diseases.settings import Settings
 
     settings = Settings(**json.loads(Path(config).read_text())["settings"])

@@ -130,7 +130,7 @@ EXCEPTIONS = {
         r"AveragedModel|n_averaged",
         r"A training checkpoint will do too",
     ),
-    "tests/test_weights.py": (
+    "tests/test_models.py": (
         r"in_a_checkpoint",
         r"checkpoint\.pt",
     ),

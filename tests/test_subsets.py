@@ -131,7 +131,7 @@ def test_every_trace_is_in_the_full_project(everything):
         assert all(re.search(exception, text) for exception in exceptions), name
 
 
-LOOP, ERRORS, MANIFEST = "train.py", f"{PACKAGE}/errors.py", "pyproject.toml"
+LOOP, MODULE, MANIFEST = "train.py", f"{PACKAGE}/files.py", "pyproject.toml"
 
 
 @pytest.mark.parametrize(
@@ -147,13 +147,13 @@ LOOP, ERRORS, MANIFEST = "train.py", f"{PACKAGE}/errors.py", "pyproject.toml"
         ("untidy_files", MANIFEST, "\n\n[", "\n\n\n[", "too many blank lines"),
         ("untidy_files", LOOP, '"""Trains', '\n"""Trains', "begins with a blank line"),
         ("untidy_files", LOOP, "import time", "{{ amp }}", "a tag of the template"),
-        ("dead_code", ERRORS, "class", "def spare(): ...\n\n\nclass", "uses spare"),
-        ("dead_code", ERRORS, "class", "SPARE = 1\n\n\nclass", "uses SPARE"),
+        ("dead_code", MODULE, "def", "def spare(): ...\n\n\ndef", "uses spare"),
+        ("dead_code", MODULE, "def", "SPARE = 1\n\n\ndef", "uses SPARE"),
         (
             "dead_code",
-            ERRORS,
-            "class",
-            "def spare(x):\n    return 1\n\n\nclass",
+            MODULE,
+            "def",
+            "def spare(x):\n    return 1\n\n\ndef",
             "not use x",
         ),
     ],

@@ -9,9 +9,11 @@ from typing import TypeVar
 
 import tyro
 
-from .errors import UserError
-
 Arguments = TypeVar("Arguments")
+
+
+class UserError(Exception):
+    """Something is wrong outside the code; the message says what to do about it."""
 
 
 def parse_arguments(kind: type[Arguments], description: str | None) -> Arguments:

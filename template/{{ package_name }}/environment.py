@@ -2,7 +2,7 @@
 
 import torch
 
-from .errors import UserError
+from .command_line import UserError
 
 
 def choose_device(name: str) -> torch.device:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import UserError
+from .command_line import UserError
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:

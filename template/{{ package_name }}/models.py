@@ -8,7 +8,7 @@ import torch
 import torchvision
 from torch import Tensor, nn
 
-from .errors import UserError
+from .command_line import UserError
 
 
 class SmallCNN(nn.Module):
@@ -35,7 +35,7 @@ class SmallCNN(nn.Module):
         self.apply(init_weights)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Maps float images (N, 3, H, W), H and W at least 8, to logits (N, classes)."""
+        """Maps float images (N, 3, H, W) of 8 pixels or more to logits (N, classes)."""
         features = self.features(images).amax(dim=(2, 3))
         return self.classifier(self.dropout(features))
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .errors import UserError
+from .command_line import UserError
 from .files import write_atomically
 
 
@@ -38,7 +38,7 @@ def load_weights(model: nn.Module, path: Path) -> None:
         model.load_state_dict(strip_prefixes(state, model.state_dict()))
     except RuntimeError as error:
         raise UserError(
-            f"{path} holds the weights of another model: check the model and the classes"
+            f"{path} holds the weights of another model: check model and classes"
         ) from error
 
 
@@ -61,7 +61,7 @@ def strip_prefixes(
     """Takes the prefixes of wrappers off the names of weights.
 
     Each of DataParallel, DistributedDataParallel and AveragedModel adds `module.`, and
-    torch.compile adds `_orig_mod.`, in any order. AveragedModel's count is left out. A name that the model itself has is
+    torch.compile adds `_orig_mod.`, in any order. A name that the model itself has is
     kept, so that a submodule may be called `module`.
     """
     stripped = {}
