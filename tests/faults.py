@@ -4,6 +4,7 @@ A zygote runs this file in a project: `zygote.run(project, faults.SCRIPT, COMMAN
 Those with a fault of the run itself are given the flags of train.py as well.
 """
 
+import hashlib
 import io
 import json
 import os
@@ -20,6 +21,8 @@ from typing import Any
 
 PACKAGE = "leaf_diseases"
 SCRIPT = __file__
+FLIPS = 400
+"""Copies of a checkpoint that have one bit flipped."""
 
 SAVING = (
     "open aside",
@@ -91,7 +94,7 @@ def watch_saves(note: Callable[[str, str], None]) -> None:
         return lambda path, *_: event if in_checkpoints(path) else None
 
     def opened(path: Any, mode: Any = "r", *_: Any) -> str | None:
-        return "open aside" if in_checkpoints(path) and mode == "wb" else None
+        return "open aside" if in_checkpoints(path) and mode == "w+b" else None
 
     def opened_low(path: Any, *_: Any) -> str | None:
         return "open directory" if target(path).endswith("/checkpoints") else None
@@ -155,7 +158,7 @@ def fill(number: str, path: str, *flags: str) -> None:
     plain = io.open
 
     def full(file: Any, mode: str = "r", *rest: Any, **keywords: Any) -> Any:
-        if mode == "wb" and path in os.fspath(file):
+        if mode == "w+b" and path in os.fspath(file):
             Path(file).symlink_to("/dev/full")
         return plain(file, mode, *rest, **keywords)
 
@@ -222,24 +225,19 @@ def damage(path: str, seed: str, config: str) -> None:
     from leaf_diseases.settings import Settings
 
     settings = Settings(**json.loads(Path(config).read_text())["settings"])
-    original, outcomes = read_quietly(read_checkpoint, Path(path), settings), []
+    outcomes = []
     copy = Path(path).with_name("damaged.pt")
     for kind, content in damages(Path(path), random.Random(int(seed))):
         copy.write_bytes(content)
         try:
-            read = read_quietly(read_checkpoint, copy, settings)
+            with redirect_stdout(io.StringIO()):
+                read_checkpoint(copy, settings)
         except UserError as error:
-            outcomes.append([kind, "refused", str(error)])
+            outcomes.append([kind, str(error)])
         else:
-            equal = same({**read, "path": original["path"]}, original)
-            outcomes.append([kind, "equal" if equal else "different", ""])
+            outcomes.append([kind, "accepted"])
     copy.unlink()
     print(json.dumps(outcomes))
-
-
-def read_quietly(read: Callable[..., Any], *arguments: Any) -> Any:
-    with redirect_stdout(io.StringIO()):
-        return read(*arguments)
 
 
 def damages(path: Path, rng: random.Random) -> Iterator[tuple[str, bytes]]:
@@ -247,54 +245,16 @@ def damages(path: Path, rng: random.Random) -> Iterator[tuple[str, bytes]]:
     good = path.read_bytes()
     for hundredth in range(100):
         yield "truncated", good[: len(good) * hundredth // 100]
-    places = {"flipped": range(len(good))} | {
-        f"flipped in {name}": places for name, places in regions(path).items()
-    }
-    for kind, positions in places.items():
-        count = 200 if kind == "flipped" else 100
-        for index in range(count):
-            # One in each of so many equal stretches: no part is left out.
-            start, stop = (len(positions) * i // count for i in (index, index + 1))
-            flipped = bytearray(good)
-            flipped[positions[rng.randrange(start, stop)]] ^= 1 << rng.randrange(8)
-            yield kind, bytes(flipped)
+    for index in range(FLIPS):
+        # One in each of so many equal stretches: no part is left out.
+        start, stop = (len(good) * i // FLIPS for i in (index, index + 1))
+        flipped = bytearray(good)
+        flipped[rng.randrange(start, stop)] ^= 1 << rng.randrange(8)
+        yield "flipped", bytes(flipped)
+    yield "longer", good + b"\0"
     yield "empty", b""
     yield "text", b"This is a text file.\n" * 99
     yield "zeros", bytes(len(good))
-
-
-def regions(path: Path) -> dict[str, list[int]]:
-    """The places of a checkpoint that no checksum of a part covers."""
-    size = path.stat().st_size
-    with zipfile.ZipFile(path) as archive:
-        directory = range(archive.start_dir, size)
-        headers: list[int] = []
-        for part in archive.infolist():
-            archive.fp.seek(part.header_offset + 26)
-            lengths = archive.fp.read(4)
-            names = int.from_bytes(lengths[:2], "little")
-            extra = int.from_bytes(lengths[2:], "little")
-            length = 30 + names + extra
-            headers += range(part.header_offset, part.header_offset + length)
-    return {"the directory": [*directory], "headers": headers}
-
-
-def same(first: Any, second: Any) -> bool:
-    """Whether two contents are of equal types, names, shapes and bits."""
-    import torch
-
-    if type(first) is not type(second):
-        return False
-    if isinstance(first, torch.Tensor):
-        same_kind = first.dtype == second.dtype and first.shape == second.shape
-        return same_kind and bytes(first.numpy()) == bytes(second.numpy())
-    if isinstance(first, dict):
-        same_names = list(first) == list(second)
-        return same_names and all(same(first[name], second[name]) for name in first)
-    if isinstance(first, list | tuple):
-        same_length = len(first) == len(second)
-        return same_length and all(map(same, first, second))
-    return repr(first) == repr(second)
 
 
 class RunsCode:
@@ -332,6 +292,13 @@ def attack(directory: str, template: str) -> None:
                     archive.writestr("zip/data.pkl", pickle.dumps(bomb))
                     archive.writestr("zip/version", "3\n")
                     archive.writestr("zip/byteorder", "little")
+        append_digest(path)
+
+
+def append_digest(path: Path) -> None:
+    """Makes a file one that could have been saved as a checkpoint."""
+    content = path.read_bytes()
+    path.write_bytes(content + hashlib.sha256(content).digest())
 
 
 def detonate(path: str) -> None:
@@ -342,7 +309,7 @@ def detonate(path: str) -> None:
 
 
 def others(directory: str, source: str) -> None:
-    """Writes whole files that are no checkpoint of a run."""
+    """Writes whole files that are no checkpoint of the run."""
     import torch
 
     checkpoint = torch.load(source, weights_only=True)
@@ -362,7 +329,9 @@ def others(directory: str, source: str) -> None:
         "images": checkpoint | {"images": 9},
     }
     for name, content in contents.items():
-        torch.save(content, Path(directory, f"{name}.pt"))
+        path = Path(directory, f"{name}.pt")
+        torch.save(content, path)
+        append_digest(path)
     print(json.dumps(list(contents)))
 
 

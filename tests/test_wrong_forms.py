@@ -224,9 +224,20 @@ def checkpoint_of_half_the_state(tree, text):
 
 @wrong_form("torch.save(state, 'checkpoint.pth.tar')")
 def save_over_the_old_file(tree, text):
-    """A torch.save in a function that does not flush to disk and then rename."""
+    """A torch.save in a function that does not flush to disk and then rename.
+
+    Nor is it one that write_atomically(), which does both, is given to call.
+    """
+    given = {
+        name.id
+        for call in calls(tree, "write_atomically")
+        for name in ast.walk(call)
+        if isinstance(name, ast.Name)
+    }
     for call in calls(tree, "torch.save"):
         around = next((f for f in functions(tree) if call in ast.walk(f)), tree)
+        if getattr(around, "name", None) in given:
+            continue
         flushed = [flush.lineno for flush in calls(around, "os.fsync")]
         renamed = [rename.lineno for rename in calls(around, "replace")]
         if not any(call.lineno < a < b for a in flushed for b in renamed):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 from typing import TypeVar
 
+import torch
 import tyro
 
 Arguments = TypeVar("Arguments")
@@ -40,7 +41,7 @@ def parse_arguments(kind: type[Arguments], description: str | None) -> Arguments
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Ends the program on a `UserError` with its message alone and exit code 1."""
+    """Ends the program on an error that the user can mend: one line, exit code 1."""
     try:
         yield
     except UserError as error:
@@ -49,6 +50,18 @@ def one_line_errors() -> Iterator[None]:
         # What another library said, which is quoted, may take several lines.
         print(f"error: {' '.join(message.split())}", file=sys.stderr)
         sys.exit(1)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        print("error: out of memory: use smaller batches or images", file=sys.stderr)
+        sys.exit(1)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         sys.exit(130)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Returns whether Python, a GPU or the CPU part of torch ran out of memory."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return "DefaultCPUAllocator" in str(error)

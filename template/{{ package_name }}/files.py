@@ -15,14 +15,14 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     The file is written aside, flushed to disk and renamed; then so is the directory.
 
     Args:
-        write: writes the content into an open file.
+        write: writes the content into an open file, which it may read again.
 
     Raises:
         UserError: it cannot be written; an old file stays as it was.
     """
     aside = path.with_name(f"{path.name}.tmp")
     try:
-        with aside.open("wb") as file:
+        with aside.open("w+b") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
