@@ -1,5 +1,7 @@
 """Warm processes, tiny data, and the table of where the proof's time goes."""
 
+import os
+import shutil
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -11,6 +13,15 @@ import training
 from zygote import Zygote
 
 Phase = Callable[[str], AbstractContextManager[None]]
+
+
+MEMORY = Path("/dev/shm")
+
+
+def pytest_configure() -> None:
+    """Keeps files in memory if there is room: thousands of saves wait for the disk."""
+    if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 8 * 2**30:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
