@@ -1,0 +1,142 @@
+"""Changes to a project: other tricks, and newer versions of the template."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch_tricks.errors import Refusal
+from torch_tricks.output import colored, emphasized
+from torch_tricks.project import Project
+from torch_tricks.template import (
+    RECORDED,
+    Rendering,
+    find_version,
+    released_versions,
+    render,
+)
+from torch_tricks.updating import Plan, apply, plan_update, scratch_for
+
+DONE = 0
+NEEDS_A_LOOK = 1
+
+
+def change_tricks(
+    directory: Path, take: Sequence[str], leave: Sequence[str], dry_run: bool
+) -> int:
+    """Adds tricks to a project, or removes some; returns the exit code.
+
+    The preset becomes custom, even if another preset has the same tricks: a later update must
+    not add or remove what was chosen by hand.
+
+    Raises:
+        Refusal: the project cannot be changed safely, or there is no such trick.
+    """
+    project = Project.at(directory)
+    project.check_unchanged()
+    with scratch_for(project) as (scratch, aside):
+        base = render_recorded(project, aside / "base")
+        tricks = base.questions.changed(base.answers, take, leave)
+        different = [
+            name for name, value in tricks.items() if base.answers[name] != value
+        ]
+        for name in {**base.questions.find([*take, *leave])}:
+            if name not in different:
+                print(f"{name} is {'in already' if take else 'not in'}")
+        if not different:
+            print("nothing to do")
+            return DONE
+        new = render(
+            None,
+            RECORDED,
+            aside / "new",
+            lambda *_: {"preset": "custom"} | tricks,
+            project=project.directory,
+            recorded=project.answers_file,
+        )
+        return carry_out(
+            project, plan_update(project, scratch, base, new), new, dry_run
+        )
+
+
+def update(
+    directory: Path, to: str, data: Sequence[str], dry_run: bool, ask: bool
+) -> int:
+    """Brings a newer version of the template into a project; returns the exit code.
+
+    Raises:
+        Refusal: the project cannot be changed safely, or there is no such version.
+    """
+    project = Project.at(directory)
+    project.check_unchanged()
+    released = released_versions(project.source, project.directory)
+    newest = released[-1] if released else "HEAD"
+    with scratch_for(project) as (scratch, aside):
+        base = render_recorded(project, aside / "base")
+        new = render(
+            None,
+            find_version(to, released) if to else newest,
+            aside / "new",
+            lambda questions, _: questions.read_data(data),
+            project=project.directory,
+            recorded=project.answers_file,
+            ask=ask,
+        )
+        if base.release > new.release:
+            if not to:
+                print(
+                    f"{project.version} is newer than {newest}, the newest release: nothing to do"
+                )
+                return DONE
+            raise Refusal(
+                f"{new.version} is older than {project.version}, and a project cannot go back: "
+                "revert the commit of the update instead"
+            )
+        plan = plan_update(project, scratch, base, new)
+        if plan.before == plan.after:
+            print(f"{new.version} is what the project has: nothing to do")
+            return DONE
+        print_versions(base, new)
+        return carry_out(project, plan, new, dry_run)
+
+
+def render_recorded(project: Project, directory: Path) -> Rendering:
+    """Renders the project as the template gave it."""
+    return render(
+        None,
+        RECORDED,
+        directory,
+        lambda *_: {},
+        project=project.directory,
+        recorded=project.answers_file,
+    )
+
+
+def print_versions(base: Rendering, new: Rendering) -> None:
+    """Prints what is new for the owner: the version, and tricks that there were not."""
+    print(f"from {base.version} to {new.version}")
+    for name, trick in new.questions.tricks.items():
+        if name not in base.questions.tricks:
+            state = "in" if name in new.tricks else f"not in: torch-tricks add {name}"
+            print(f"new trick {name} ({trick.title}: {trick.buys}), {state}")
+
+
+def carry_out(project: Project, plan: Plan, new: Rendering, dry_run: bool) -> int:
+    """Shows a plan, or applies it and says how to go on; returns the exit code."""
+    print(f"tricks: {', '.join(new.tricks) or 'none'}")
+    if dry_run:
+        print(plan.diff(color=colored()))
+    else:
+        # Said before anything is touched, for whoever interrupts what follows.
+        print(f"to go back: {project.undo_command}", flush=True)
+        apply(project, plan)
+    for line in plan.lines():
+        print(emphasized(line))
+    if dry_run:
+        print("nothing was changed: this was --dry-run")
+    elif plan.needs_a_look:
+        print("to go on: resolve what is listed as conflict, kept aside or missing,")
+        print("          then run pytest, git add -A and git commit")
+    else:
+        print("to go on: read git diff, run pytest, then git add -A and git commit")
+    for note in new.notes:
+        print(f"note: {note}")
+    return NEEDS_A_LOOK if plan.needs_a_look else DONE

@@ -1,0 +1,257 @@
+"""The command line: `torch-tricks`."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from torch_tricks.catalogue import TRICKS
+from torch_tricks.errors import Refusal
+from torch_tricks.git import GitError, forget_other_repositories
+
+NEEDS_A_LOOK = 1
+REFUSED = 2
+INTERRUPTED = 130
+
+
+class Commands(TyperGroup):
+    """The commands, which end in one line when they are refused or stopped."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **options)
+        forget_other_repositories()
+        try:
+            code = super().main(*args, standalone_mode=False, **options)
+            sys.stdout.flush()
+            if code == INTERRUPTED:
+                refuse("stopped", code)
+        except (Refusal, GitError) as error:
+            code = refuse(str(error))
+        except (KeyboardInterrupt, EOFError, typer.Abort):
+            code = refuse("stopped", INTERRUPTED)
+        except BrokenPipeError:
+            # Whoever read the output has seen enough; Python would complain at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 0
+        except OSError as error:
+            where = f" ({error.filename})" if error.filename else ""
+            code = refuse(f"{error.strerror or error}{where}")
+        except Exception as error:
+            # Typer before and after 0.16 has its usage errors in different packages.
+            if not hasattr(error, "format_message"):
+                raise
+            code = refuse(
+                f"{error.format_message().rstrip('.')}; see torch-tricks --help"
+            )
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def refuse(message: str, code: int = REFUSED) -> int:
+    """Prints the one line that a refusal gets; returns the exit code."""
+    line = " ".join(message.split())
+    print(f"error: {line}" if code == REFUSED else line, file=sys.stderr)
+    return code
+
+
+app = typer.Typer(
+    name="torch-tricks",
+    cls=Commands,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="PyTorch training projects with exactly the tricks that you choose.",
+)
+
+
+def complete_tricks(incomplete: str) -> list[tuple[str, str]]:
+    """Completes the name of a trick, or of the last in a list with commas."""
+    listed, comma, last = incomplete.rpartition(",")
+    return [
+        (listed + comma + trick.name, trick.buys)
+        for trick in TRICKS
+        if trick.name.startswith(last)
+    ]
+
+
+def complete_presets(incomplete: str) -> list[str]:
+    presets = ("recommended", "minimal", "everything", "custom")
+    return [preset for preset in presets if preset.startswith(incomplete)]
+
+
+Where = Annotated[
+    Path, typer.Option("--project", metavar="DIR", help="The folder of the project.")
+]
+Names = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TRICK...",
+        help="Names of tricks, or NAME=CHOICE where a trick has choices.",
+        autocompletion=complete_tricks,
+        show_default=False,
+    ),
+]
+Data = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--data", "-d", metavar="NAME=VALUE", help="An answer; repeat it for more."
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Show the change, and leave the project alone."),
+]
+Defaults = Annotated[
+    bool,
+    typer.Option("--defaults", help="Ask nothing: give open questions their defaults."),
+]
+HERE = Path()
+
+
+@app.command()
+def new(
+    dest: Annotated[
+        Path, typer.Argument(help="The folder to make.", show_default=False)
+    ],
+    preset: Annotated[
+        str,
+        typer.Option(
+            metavar="PRESET",
+            help="recommended, minimal, everything or custom.",
+            autocompletion=complete_presets,
+        ),
+    ] = "",
+    take: Annotated[
+        str,
+        typer.Option(
+            "--with",
+            metavar="TRICK,...",
+            help="Tricks to add to the preset.",
+            autocompletion=complete_tricks,
+        ),
+    ] = "",
+    leave: Annotated[
+        str,
+        typer.Option(
+            "--without",
+            metavar="TRICK,...",
+            help="Tricks to take from the preset.",
+            autocompletion=complete_tricks,
+        ),
+    ] = "",
+    name: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Name of the project, as people write it."),
+    ] = "",
+    data: Data = None,
+    template: Annotated[
+        str,
+        typer.Option(
+            metavar="SOURCE", help="Another template: a clone, or a git address."
+        ),
+    ] = "",
+    ref: Annotated[
+        str, typer.Option(metavar="TAG", help="Another version of the template.")
+    ] = "",
+    defaults: Defaults = False,
+) -> None:
+    """Make a project. Asks what is not told, like Copier."""
+    from torch_tricks import creating
+
+    wishes = creating.Wishes(preset, names_in(take), names_in(leave), name, data or [])
+    creating.create(dest, wishes, template, ref, ask=can_ask() and not defaults)
+
+
+@app.command("list")
+def list_(project: Where = HERE) -> None:
+    """List the tricks.
+
+    What each buys and needs, and inside a project whether it is in.
+    """
+    from torch_tricks import reporting
+
+    reporting.list_tricks(project)
+
+
+@app.command()
+def show(
+    trick: Annotated[
+        str, typer.Argument(autocompletion=complete_tricks, show_default=False)
+    ],
+    project: Where = HERE,
+) -> None:
+    """Show a trick and its code.
+
+    The idea, the flags, the source, and what it adds to this project; outside of a project, what
+    it adds to a minimal one.
+    """
+    from torch_tricks import reporting
+
+    reporting.show_trick(trick, project)
+
+
+@app.command()
+def add(tricks: Names, project: Where = HERE, dry_run: DryRun = False) -> None:
+    """Add tricks, and keep your edits."""
+    from torch_tricks import changing
+
+    sys.exit(changing.change_tricks(project, take=tricks, leave=[], dry_run=dry_run))
+
+
+@app.command()
+def remove(tricks: Names, project: Where = HERE, dry_run: DryRun = False) -> None:
+    """Remove tricks, and keep your edits."""
+    from torch_tricks import changing
+
+    sys.exit(changing.change_tricks(project, take=[], leave=tricks, dry_run=dry_run))
+
+
+@app.command()
+def update(
+    to: Annotated[
+        str, typer.Option(metavar="VERSION", help="A version other than the newest.")
+    ] = "",
+    data: Data = None,
+    project: Where = HERE,
+    dry_run: DryRun = False,
+    defaults: Defaults = False,
+) -> None:
+    """Take up a newer template, and keep your edits.
+
+    Asks about tricks that are new, if the preset is custom.
+    """
+    from torch_tricks import changing
+
+    ask = can_ask() and not defaults
+    sys.exit(changing.update(project, to, data or [], dry_run=dry_run, ask=ask))
+
+
+@app.command()
+def status(
+    project: Where = HERE,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print it for programs.")
+    ] = False,
+) -> None:
+    """Say what this project has.
+
+    Where it came from, newer versions, its tricks, and the files that were edited or deleted
+    since.
+    """
+    from torch_tricks import reporting
+
+    reporting.print_status(project, as_json)
+
+
+def names_in(listed: str) -> tuple[str, ...]:
+    """Splits a list with commas."""
+    return tuple(name.strip() for name in listed.split(",") if name.strip())
+
+
+def can_ask() -> bool:
+    """Tells whether somebody is there to answer."""
+    return sys.stdin.isatty() and sys.stdout.isatty()

@@ -1,0 +1,147 @@
+"""New projects."""
+
+import errno
+import os
+import shlex
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import Any
+
+from torch_tricks.errors import Refusal
+from torch_tricks.questions import Questions
+from torch_tricks.template import (
+    Rendering,
+    default_source,
+    find_version,
+    is_repository,
+    released_versions,
+    render,
+)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the command line says about a new project."""
+
+    preset: str
+    take: Sequence[str]
+    leave: Sequence[str]
+    name: str
+    data: Sequence[str]
+
+    @property
+    def are_enough(self) -> bool:
+        """Whether nothing that matters is left to ask."""
+        given = {pair.partition("=")[0] for pair in self.data}
+        named = self.name or "project_name" in given
+        chosen = self.preset or self.take or self.leave or "preset" in given
+        return bool(named and chosen)
+
+    def answers(
+        self,
+        questions: Questions,
+        answered: Callable[[Mapping[str, Any]], dict[str, Any]],
+    ) -> dict[str, Any]:
+        """Returns the answers that follow from the wishes.
+
+        If tricks that are taken or left out make a difference, the preset becomes custom.
+        """
+        answers = questions.read_data(self.data)
+        if self.preset:
+            questions.check_preset(self.preset)
+            answers["preset"] = self.preset
+        if self.name:
+            answers["project_name"] = self.name
+        if not (self.take or self.leave):
+            return answers
+        before = answered({"project_name": "Project"} | answers)
+        tricks = questions.changed(before, self.take, self.leave)
+        if any(before[name] != value for name, value in tricks.items()):
+            answers |= {"preset": "custom"} | tricks
+        return answers
+
+
+def create(dest: Path, wishes: Wishes, template: str, ref: str, ask: bool) -> None:
+    """Makes a project, at once or not at all, and says what to do next.
+
+    Raises:
+        Refusal: something is there already, or a wish cannot be granted.
+    """
+    dest = dest.expanduser().absolute()
+    if os.path.lexists(dest) and not (dest.is_dir() and not any(dest.iterdir())):
+        raise Refusal(
+            f"{dest} exists already: choose another folder, or empty this one"
+        )
+    given = {pair.partition("=")[0] for pair in wishes.data}
+    if not ask and not wishes.name and "project_name" not in given:
+        raise Refusal('the project has no name: give one, as in --name "Leaf Diseases"')
+    source, version = choose_template(template, ref)
+    with TemporaryDirectory(prefix="torch-tricks-") as scratch:
+        rendering = render(
+            source,
+            version,
+            # The name of the folder, in case that the template asks for it.
+            Path(scratch) / (dest.name or "project"),
+            wishes.answers,
+            ask=ask and not wishes.are_enough,
+        )
+        move_into_place(rendering.directory, dest)
+    print_next_steps(rendering, dest)
+
+
+def choose_template(template: str, ref: str) -> tuple[str, str | None]:
+    """Returns the source of the template, and its version if it has versions."""
+    source, version = default_source()
+    if template:
+        # A relative path would be looked for from within the project when it is updated.
+        path = Path(template).expanduser()
+        source = str(path.absolute()) if path.exists() else template
+    if template and not is_repository(source) and Path(source).is_dir() and not ref:
+        return source, None
+    if template or ref:
+        released = released_versions(source)
+        newest = released[-1] if released else "HEAD"
+        version = find_version(ref, released) if ref else newest
+    return source, version
+
+
+def move_into_place(directory: Path, dest: Path) -> None:
+    """Moves a folder to where nothing or an empty folder is, in one step where possible."""
+    if dest.exists() and dest.samefile(Path.cwd()):
+        # Replaced by another folder, it would be gone for the shell that stands in it.
+        for path in directory.iterdir():
+            shutil.move(path, dest / path.name)
+        return
+    dest.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.replace(directory, dest)
+        return
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+    # From another disk nothing moves in one step: copy it beside its place first.
+    beside = Path(mkdtemp(prefix=f".{dest.name}-", dir=dest.parent))
+    try:
+        copy = shutil.move(directory, beside / dest.name)
+        os.replace(copy, dest)
+    finally:
+        shutil.rmtree(beside)
+
+
+def print_next_steps(rendering: Rendering, dest: Path) -> None:
+    """Prints what was made and how to go on."""
+    name, tricks = rendering.answers["project_name"], ", ".join(rendering.tricks)
+    folder = os.path.relpath(dest)
+    print(f"{name} is ready in {folder} with {tricks or 'no tricks'}.\n")
+    if folder != ".":
+        print(f"    cd {shlex.quote(folder)}")
+    print('    git init && git add -A && git commit -m "Start"')
+    print('    pip install -e ".[dev]"')
+    print("    python train.py")
+    for note in rendering.notes:
+        print(f"\nnote: {note}")
+    if not rendering.version:
+        print("\nnote: the template is not in git, so the project cannot be updated")

@@ -1,0 +1,265 @@
+"""Git, as far as the tool needs it: commands, file listings, and a throwaway repository."""
+
+import os
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch_tricks.errors import Refusal
+
+OF_ANOTHER_REPOSITORY = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+)
+"""What git sets for its hooks, and what would lead the tool to the wrong repository."""
+
+IDENTITY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "torch-tricks"), ("EMAIL", "torch-tricks@localhost"))
+}
+
+
+class GitError(Exception):
+    """A git command failed; the message is the last line that it wrote."""
+
+
+class Entry(NamedTuple):
+    """A file in a tree or in the index."""
+
+    mode: str
+    """Type and permissions in octal, such as 100644."""
+    oid: str
+    """The name of its content."""
+
+    @property
+    def is_file(self) -> bool:
+        return self.mode.startswith("100")
+
+
+Tree = dict[str, Entry]
+"""Files by path, with forward slashes."""
+
+
+def forget_other_repositories() -> None:
+    """Drops the variables by which a caller such as a hook points git elsewhere."""
+    for name in OF_ANOTHER_REPOSITORY:
+        os.environ.pop(name, None)
+
+
+def run_git(
+    *arguments: str | Path,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    input: bytes | None = None,
+    allowed: Iterable[int] = (0,),
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs git, without the hooks and the file system monitor of the repository.
+
+    Raises:
+        GitError: the exit code is not among those allowed.
+        Refusal: there is no git.
+    """
+    command = [
+        "git",
+        "-c",
+        f"core.hooksPath={os.devnull}",
+        "-c",
+        "core.fsmonitor=false",
+    ]
+    try:
+        result = subprocess.run(
+            [*command, *map(str, arguments)],
+            cwd=cwd,
+            env={**os.environ, "LC_ALL": "C", **(env or {})},
+            **({"stdin": subprocess.DEVNULL} if input is None else {"input": input}),
+            capture_output=True,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        if cwd is not None and not cwd.is_dir():
+            raise
+        raise Refusal("git is not installed: install it and run again") from error
+    if result.returncode not in allowed:
+        lines = result.stderr.decode(errors="replace").strip().splitlines()
+        raise GitError(lines[-1] if lines else f"git {arguments[0]} failed")
+    return result
+
+
+def git_bytes(*arguments: str | Path, **options: Any) -> bytes:
+    """Runs git like `run_git`, and returns what it printed."""
+    return run_git(*arguments, **options).stdout
+
+
+def git(*arguments: str | Path, **options: Any) -> str:
+    """Runs git like `run_git`, and returns what it printed, less the last newline."""
+    return os.fsdecode(git_bytes(*arguments, **options)).removesuffix("\n")
+
+
+def quoted(path: Path) -> str:
+    """Returns a path as git reads it from a list that is separated by colons."""
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def nul_separated(output: bytes) -> list[str]:
+    """Splits what a git command prints under -z."""
+    return [os.fsdecode(part) for part in output.split(b"\0") if part]
+
+
+class Scratch:
+    """A repository to build trees and merge them in, of which nothing remains.
+
+    It sees none of the user's configuration, so that line endings, signatures, merge drivers
+    and identities cannot change what comes out.
+    """
+
+    def __init__(self, directory: Path, borrow_from: Path | None = None) -> None:
+        """Makes an empty repository in a directory, beside other things.
+
+        Args:
+            directory: an existing directory that is nobody else's.
+            borrow_from: a repository whose objects can be read as if they were here.
+        """
+        self.directory = directory / "scratch"
+        self.repository = self.directory / "git"
+        self.worktree = self.directory / "files"
+        self.worktree.mkdir(parents=True)
+        self.env = {
+            **IDENTITY,
+            "GIT_DIR": str(self.repository),
+            "GIT_WORK_TREE": str(self.worktree),
+            "GIT_CONFIG_COUNT": "0",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_LITERAL_PATHSPECS": "1",
+            "HOME": str(self.directory),
+            "XDG_CONFIG_HOME": str(self.directory),
+        }
+        options = ["--quiet", "--template="]
+        if borrow_from is not None:
+            kind = git("rev-parse", "--show-object-format", cwd=borrow_from)
+            # Git before 2.28 knows neither the option nor another kind.
+            options += [f"--object-format={kind}"] if kind != "sha1" else []
+        git("init", *options, env=self.env)
+        if borrow_from is not None:
+            path = git("rev-parse", "--git-path", "objects", cwd=borrow_from)
+            self.borrow(borrow_from / path)
+
+    @property
+    def objects(self) -> Path:
+        """The directory of what was written here."""
+        return self.repository / "objects"
+
+    def borrow(self, objects: Path) -> None:
+        """Makes the objects of another repository readable."""
+        self.env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = quoted(objects)
+
+    def git(self, *arguments: str | Path, **options: Any) -> str:
+        return git(*arguments, cwd=self.worktree, env=self.env, **options)
+
+    def add_directory(self, directory: Path) -> str:
+        """Stores a directory, files that git would ignore included; returns its tree."""
+        index = self.directory / "index-of-directory"
+        env = {
+            **self.env,
+            "GIT_WORK_TREE": str(directory),
+            "GIT_INDEX_FILE": str(index),
+        }
+        try:
+            git("add", "--all", "--force", ".", cwd=directory, env=env)
+            return git("write-tree", cwd=directory, env=env)
+        finally:
+            index.unlink(missing_ok=True)
+
+    def files(self, tree: str) -> Tree:
+        """Lists the files of a tree with their paths."""
+        output = git_bytes("ls-tree", "-r", "-z", tree, env=self.env)
+        listed = (line.split("\t", 1) for line in nul_separated(output))
+        return {path: Entry(*about.split()[::2]) for about, path in listed}
+
+    def make_tree(self, files: Tree) -> str:
+        """Stores a listing; returns its tree."""
+        env = {**self.env, "GIT_INDEX_FILE": str(self.directory / "index-of-tree")}
+        git("read-tree", "--empty", env=env)
+        lines = "".join(
+            f"{mode} {oid}\t{path}\0" for path, (mode, oid) in files.items()
+        )
+        git("update-index", "-z", "--index-info", env=env, input=os.fsencode(lines))
+        return git("write-tree", env=env)
+
+    def commit(self, tree: str, *parents: str) -> str:
+        """Stores a commit of a tree; returns its name."""
+        options = [option for parent in parents for option in ("-p", parent)]
+        return self.git("commit-tree", tree, *options, "-m", "scratch")
+
+    def read(self, entry: Entry) -> bytes:
+        """Returns the content of a file."""
+        return git_bytes("cat-file", "blob", entry.oid, env=self.env)
+
+    def write(self, content: bytes) -> str:
+        """Stores the content of a file; returns its name."""
+        return self.git("hash-object", "-w", "--stdin", input=content)
+
+    def diff(self, before: str, after: str, color: bool) -> str:
+        """Returns the unified diff between two trees, renamed files as such."""
+        colored = "--color=always" if color else "--color=never"
+        return self.git("diff-tree", "-r", "-p", "-M", colored, before, after)
+
+    def renames(self, before: str, after: str) -> dict[str, str]:
+        """Returns the files that were renamed between two trees: old path to new path."""
+        command = ("diff-tree", "-r", "-z", "-M", "--diff-filter=R", "--name-status")
+        output = git_bytes(*command, before, after, env=self.env)
+        parts = nul_separated(output)
+        return dict(zip(parts[1::3], parts[2::3], strict=True))
+
+    def merge(self, base: str, ours: str, theirs: str) -> dict[str, dict[int, Entry]]:
+        """Merges the trees of two sides that come from one; returns the merged index.
+
+        For each path the entries by stage: 0 alone where the merge was clean, else those of
+        1 the base, 2 ours and 3 theirs that there are.
+        """
+        start = self.commit(base)
+        self.git("update-ref", "HEAD", self.commit(ours, start))
+        self.git("read-tree", "--reset", "-u", "HEAD")
+        options = ("merge.directoryRenames=false", "merge.renames=true")
+        self.git(
+            *(part for option in options for part in ("-c", option)),
+            *("merge", "--quiet", "--no-commit", "--no-ff", "-m", "scratch"),
+            self.commit(theirs, start),
+            allowed=(0, 1),
+        )
+        output = git_bytes("ls-files", "--stage", "-z", cwd=self.worktree, env=self.env)
+        merged: dict[str, dict[int, Entry]] = {}
+        for line in nul_separated(output):
+            about, path = line.split("\t", 1)
+            mode, oid, stage = about.split()
+            merged.setdefault(path, {})[int(stage)] = Entry(mode, oid)
+        return merged
+
+    def merge_file(self, ours: bytes, base: bytes, theirs: bytes) -> tuple[bytes, bool]:
+        """Merges the text of one file; returns the result and whether it has markers.
+
+        The markers carry the labels that Copier gives them.
+
+        Raises:
+            GitError: the content is binary.
+        """
+        labels = ("before updating", "last update", "after updating")
+        paths = []
+        for label, content in zip(labels, (ours, base, theirs), strict=True):
+            paths.append(self.directory / f"merge-file {label}")
+            paths[-1].write_bytes(content)
+        options = [option for label in labels for option in ("-L", label)]
+        command = ("merge-file", "-p", *options, *paths)
+        # The exit code is the number of conflicts, or 255 for what is not text.
+        result = run_git(*command, env=self.env, allowed=range(128))
+        return result.stdout, result.returncode > 0
