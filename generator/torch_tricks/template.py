@@ -82,14 +82,16 @@ def render(
     if recorded is not None:
         (directory / ANSWERS_FILE).write_bytes(recorded)
         options |= {"overwrite": True, "skip_answered": True}
-    worker = _main.Worker(
-        src_path=source,
-        dst_path=directory,
-        vcs_ref=_main.VcsRef.CURRENT if version == RECORDED else version,
-        quiet=True,
-        **options,
-    )
-    with _copier(project) as notes, worker:
+    with (
+        _copier(project) as notes,
+        _main.Worker(
+            src_path=source,
+            dst_path=directory,
+            vcs_ref=_main.VcsRef.CURRENT if version == RECORDED else version,
+            quiet=True,
+            **options,
+        ) as worker,
+    ):
         questions = _questions(worker.template)
         worker.data = dict(answers(questions, lambda data: _answered(worker, data)))
         worker.run_copy()
