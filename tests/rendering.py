@@ -62,7 +62,8 @@ def compiled_templates_kept() -> Iterator[None]:
     compile_template = jinja2.Environment.compile
 
     def compile_once(environment, source, name=None, filename=None, *options):
-        key = (source, name, filename, options)
+        # The file's name would only appear in tracebacks, and differs in every clone.
+        key = (source, name, options)
         if not isinstance(source, str):
             return compile_template(environment, source, name, filename, *options)
         if key not in _compiled:

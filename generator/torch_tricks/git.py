@@ -28,7 +28,7 @@ IDENTITY = {
 
 
 class GitError(Exception):
-    """A git command failed; the message is the last line that it wrote."""
+    """A git command failed; the message is the line that says why."""
 
 
 class Entry(NamedTuple):
@@ -88,9 +88,15 @@ def run_git(
             raise
         raise Refusal("git is not installed: install it and run again") from error
     if result.returncode not in allowed:
-        lines = result.stderr.decode(errors="replace").strip().splitlines()
-        raise GitError(lines[-1] if lines else f"git {arguments[0]} failed")
+        raise GitError(reason(result.stderr.decode(errors="replace")))
     return result
+
+
+def reason(stderr: str) -> str:
+    """Returns the line of git's messages that says what is wrong."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    return (fatal or lines[-1:] or ["git failed"])[0]
 
 
 def git_bytes(*arguments: str | Path, **options: Any) -> bytes:

@@ -82,16 +82,17 @@ class Project:
     def git(self, *arguments: str | Path, **options: Any) -> str:
         return git(*arguments, cwd=self.directory, **options)
 
-    def git_path(self, name: str) -> Path:
-        """Returns the path of a file in git's directory."""
-        return self.directory / self.git("rev-parse", "--git-path", name)
-
     @cached_property
     def in_git(self) -> bool:
         try:
             return self.git("rev-parse", "--is-inside-work-tree") == "true"
         except GitError:
             return False
+
+    @cached_property
+    def git_directory(self) -> Path:
+        """Where git has the index of this working tree, and notes of what is unfinished."""
+        return Path(self.git("rev-parse", "--absolute-git-dir"))
 
     @cached_property
     def top(self) -> Path:
@@ -121,14 +122,14 @@ class Project:
                 "git init, git add -A and git commit first"
             )
         for name, command in UNFINISHED.items():
-            if self.git_path(name).exists():
+            if (self.git_directory / name).exists():
                 raise Refusal(
                     f"a {command} is in progress: finish it, or run git {command} --abort"
                 )
-        if self.git_path("index.lock").exists():
+        lock = self.git_directory / "index.lock"
+        if lock.exists():
             raise Refusal(
-                "git is at work in the project: wait for it, or remove "
-                f"{self.git_path('index.lock')} if it was killed"
+                f"git is at work in the project: wait for it, or remove {lock} if it was killed"
             )
         status = (
             "status",

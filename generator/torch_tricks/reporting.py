@@ -2,11 +2,13 @@
 
 import json
 import re
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from torch_tricks.catalogue import TRICKS
 from torch_tricks.changing import render_recorded
 from torch_tricks.errors import Refusal
 from torch_tricks.git import Scratch
@@ -28,13 +30,23 @@ def list_tricks(directory: Path) -> None:
     """Prints the tricks of the project's version of the template, or of the tool's own."""
     project = project_at(directory)
     if project is None:
-        for trick in read_questions(*default_source()).tricks.values():
-            print(describe(trick))
+        list_tricks_of_tool()
         return
     with TemporaryDirectory(prefix="torch-tricks-") as scratch:
         rendering = render_recorded(project, Path(scratch) / "project")
     for name, trick in rendering.questions.tricks.items():
         print(f"{'in ' if name in rendering.tricks else '-  '} {describe(trick)}")
+
+
+def list_tricks_of_tool() -> None:
+    """Prints the tricks of the template that belongs to the tool; offline, without their needs."""
+    try:
+        for trick in read_questions(*default_source()).tricks.values():
+            print(describe(trick))
+    except Refusal as refusal:
+        for row in TRICKS:
+            print(describe(Trick(row.name, row.title, row.buys, "", ())))
+        print(f"note: what they need is not known: {refusal}", file=sys.stderr)
 
 
 def describe(trick: Trick) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from torch_tricks.errors import Refusal
-from torch_tricks.git import GitError, git
+from torch_tricks.git import GitError, git, reason
 from torch_tricks.questions import Questions
 
 ANSWERS_FILE = ".copier-answers.yml"
@@ -177,7 +177,7 @@ def _copier(project: Path | None) -> Iterator[list[str]]:
     except CopierAnswersInterrupt as error:
         raise KeyboardInterrupt from error
     except ProcessExecutionError as error:
-        raise Refusal(_not_reached(_last_line(error.stderr))) from error
+        raise Refusal(_not_reached(reason(error.stderr))) from error
     except (CopierError, ValueError, YAMLError, TemplateError) as error:
         message = " ".join(str(error).split())
         _, _, answer = message.partition("Validation error for question ")
@@ -188,16 +188,11 @@ def _copier(project: Path | None) -> Iterator[list[str]]:
         raise Refusal(f"Copier cannot render the project: {message}") from error
 
 
-def _not_reached(reason: str) -> str:
+def _not_reached(why: str) -> str:
     return (
-        f"the template, or this version of it, cannot be had ({reason}): check the network, "
+        f"the template, or this version of it, cannot be had ({why}): check the network, "
         f"--template, or _src_path and _commit in {ANSWERS_FILE}"
     )
-
-
-def _last_line(text: str | None) -> str:
-    lines = [line.strip() for line in (text or "").splitlines() if line.strip()]
-    return lines[-1] if lines else "git failed"
 
 
 def _without_conversion_of_line_endings() -> dict[str, str]:

@@ -324,7 +324,7 @@ def _index_with_undo(project: Project, plan: Plan, files: Path) -> Path:
     undoing removes them.
     """
     index = plan.scratch.directory / "index-with-undo"
-    shutil.copyfile(project.git_path("index"), index)
+    shutil.copyfile(project.git_directory / "index", index)
     env = {"GIT_INDEX_FILE": str(index)}
     lines = []
     for path, stages in plan.conflicts.items():
@@ -337,7 +337,7 @@ def _index_with_undo(project: Project, plan: Plan, files: Path) -> Path:
     added = [project.prefix + path for path in plan.added if path not in plan.conflicts]
     if added:
         env |= {
-            "GIT_DIR": project.git("rev-parse", "--absolute-git-dir"),
+            "GIT_DIR": str(project.git_directory),
             "GIT_WORK_TREE": str(files),
             "GIT_LITERAL_PATHSPECS": "1",
         }
@@ -359,7 +359,7 @@ def _add_to_index(project: Project, lines: list[str], env: dict[str, str]) -> No
 
 def _replace_index(project: Project, index: Path) -> None:
     """Gives git another index, in one step that leaves no lock behind when it is killed."""
-    current = project.git_path("index")
+    current = project.git_directory / "index"
     aside = current.with_name("index.torch-tricks")
     with open(aside, "wb") as file:
         file.write(index.read_bytes())
