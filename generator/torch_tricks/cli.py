@@ -44,9 +44,9 @@ class Commands(TyperGroup):
             # Typer before and after 0.16 has its usage errors in different packages.
             if not hasattr(error, "format_message"):
                 raise
-            code = refuse(
-                f"{error.format_message().rstrip('.')}; see torch-tricks --help"
-            )
+            context = getattr(error, "ctx", None)
+            command = context.command_path if context else "torch-tricks"
+            code = refuse(f"{error.format_message().rstrip('.')}; see {command} --help")
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -62,10 +62,15 @@ app = typer.Typer(
     cls=Commands,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="PyTorch training projects with exactly the tricks that you choose.",
 )
+
+
+@app.callback(invoke_without_command=True)
+def main(context: typer.Context) -> None:
+    """PyTorch training projects with exactly the tricks that you choose."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 def complete_tricks(incomplete: str) -> list[tuple[str, str]]:
@@ -89,7 +94,7 @@ Where = Annotated[
 Names = Annotated[
     list[str],
     typer.Argument(
-        metavar="TRICK...",
+        metavar="TRICK",
         help="Names of tricks, or NAME=CHOICE where a trick has choices.",
         autocompletion=complete_tricks,
         show_default=False,
@@ -115,7 +120,8 @@ HERE = Path()
 @app.command()
 def new(
     dest: Annotated[
-        Path, typer.Argument(help="The folder to make.", show_default=False)
+        Path,
+        typer.Argument(metavar="DEST", help="The folder to make.", show_default=False),
     ],
     preset: Annotated[
         str,
@@ -180,7 +186,13 @@ def list_(project: Where = HERE) -> None:
 @app.command()
 def show(
     trick: Annotated[
-        str, typer.Argument(autocompletion=complete_tricks, show_default=False)
+        str,
+        typer.Argument(
+            metavar="TRICK",
+            help="Name of a trick, or NAME=CHOICE where it has choices.",
+            autocompletion=complete_tricks,
+            show_default=False,
+        ),
     ],
     project: Where = HERE,
 ) -> None:
