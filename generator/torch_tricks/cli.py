@@ -12,7 +12,6 @@ from torch_tricks.catalogue import TRICKS
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, forget_other_repositories
 
-NEEDS_A_LOOK = 1
 REFUSED = 2
 INTERRUPTED = 130
 
@@ -41,7 +40,7 @@ class Commands(TyperGroup):
             where = f" ({error.filename})" if error.filename else ""
             code = refuse(f"{error.strerror or error}{where}")
         except Exception as error:
-            # Typer before and after 0.16 has its usage errors in different packages.
+            # Typer's usage errors: where their class is depends on its version.
             if not hasattr(error, "format_message"):
                 raise
             context = getattr(error, "ctx", None)
