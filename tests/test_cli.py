@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import copier
@@ -13,8 +14,10 @@ import pytest
 import yaml
 from plumbum import local
 from rendering import compiled_templates_kept, git_left_alone
-from torch_tricks import cli, output
+from torch_tricks import cli, output, updating
 from torch_tricks.catalogue import TRICKS
+from torch_tricks.git import GitError
+from torch_tricks.project import Project
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).parents[1]
@@ -572,6 +575,14 @@ class TestUpdate:
         assert not (directory / "README.md").exists()
         assert not (directory / "predict.py").exists()
 
+    def test_a_module_that_became_a_package_is_not_missed(self, project):
+        directory = project(preset="minimal")
+        package = directory / PACKAGE / "metrics"
+        package.mkdir()
+        (directory / PACKAGE / "metrics.py").rename(package / "__init__.py")
+        commit(directory)
+        assert "missing" not in run("update")
+
     def test_a_file_that_the_owner_renamed_gets_the_changes(self, project):
         directory = project(preset="minimal")
         git(directory, "mv", "train.py", "learn.py")
@@ -879,6 +890,92 @@ class TestRefusals:
         line = run(command, *(["swa"] if command == "add" else []), code=2)
         assert sentence in line
         assert files(directory) == before
+
+
+class TestInterruption:
+    """Whatever ends the writing, the project comes back."""
+
+    @pytest.fixture
+    def planned(self, project, fresh):
+        """A project with edits of all kinds, and a plan that touches them."""
+        directory = project(**custom(swa=True))
+        edit(directory / "train.py", "Trains an image", "Trains my image")
+        for name in ("swa", "schedule"):
+            path = directory / PACKAGE / f"{name}.py"
+            path.write_text(path.read_text() + "# Mine\n")
+        commit(directory)
+        opened = Project.at(directory)
+        with updating.scratch_for(opened) as (scratch, _):
+            renderings = [
+                types.SimpleNamespace(directory=fresh(**answers))
+                for answers in (
+                    custom(swa=True),
+                    {"version": "v0.2.0", "preset": "minimal"},
+                )
+            ]
+            plan = updating.plan_update(opened, scratch, *renderings)
+            assert plan.conflicts
+            assert plan.kept
+            assert plan.renamed
+            yield opened, plan
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, GitError])
+    def test_a_change_that_fails_is_undone(self, planned, monkeypatch, error):
+        project, plan = planned
+        before = state(project.directory)
+        for step in ("git", "_replace_index", "_remove"):
+            whole = getattr(updating, step)
+
+            def fail(*arguments, whole=whole, **options):
+                whole(*arguments, **options)
+                raise error("no space left")
+
+            with monkeypatch.context() as patch, pytest.raises(error):
+                patch.setattr(updating, step, fail)
+                updating.apply(project, plan)
+            assert state(project.directory) == before
+
+    def test_the_printed_command_undoes_every_part_of_it(self, planned, monkeypatch):
+        project, plan = planned
+        before = state(project.directory)
+        parts = [*plan.written, *plan.removed]
+        monkeypatch.setattr(Project, "undo", lambda _: None)
+
+        def leave_a_part(_, paths):
+            """Leaves the project as a kill might: some files not yet written or removed."""
+            for path in parts[part:]:
+                if path in before[0]:
+                    (project.directory / path).write_bytes(before[0][path])
+                else:
+                    (project.directory / path).unlink()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(updating, "_remove", leave_a_part)
+        for part in range(0, len(parts), 4):
+            with pytest.raises(KeyboardInterrupt):
+                updating.apply(project, plan)
+            (project.directory / plan.written[part % len(plan.written)]).write_text(
+                "cut sh"
+            )
+            run_undo(f"to go back: {project.undo_command}")
+            assert state(project.directory) == before
+
+    def test_a_file_that_was_saved_meanwhile_is_not_overwritten(
+        self, project, monkeypatch
+    ):
+        directory = project(preset="minimal")
+        plan_update = updating.plan_update
+
+        def save(*arguments):
+            (directory / "train.py").write_text("mine")
+            return plan_update(*arguments)
+
+        monkeypatch.setattr("torch_tricks.changing.plan_update", save)
+        result = CliRunner().invoke(cli.app, ["update"])
+        assert result.exit_code == 2
+        assert "train.py not committed" in result.stderr
+        assert (directory / "train.py").read_text() == "mine"
+        assert git(directory, "status", "--porcelain") == " M train.py\n"
 
 
 class TestStatus:

@@ -80,7 +80,7 @@ def update(
             recorded=project.answers_file,
             ask=ask,
         )
-        if base.release > new.release:
+        if base.release and new.release and base.release > new.release:
             if not to:
                 print(
                     f"{project.version} is newer than {newest}, the newest release: nothing to do"
@@ -117,6 +117,9 @@ def print_versions(base: Rendering, new: Rendering) -> None:
         if name not in base.questions.tricks:
             state = "in" if name in new.tricks else f"not in: torch-tricks add {name}"
             print(f"new trick {name} ({trick.title}: {trick.buys}), {state}")
+    for name in base.questions.tricks:
+        if name not in new.questions.tricks:
+            print(f"trick {name} is no longer in the template")
 
 
 def carry_out(project: Project, plan: Plan, new: Rendering, dry_run: bool) -> int:

@@ -23,6 +23,8 @@ class Commands(TyperGroup):
         if not standalone_mode:
             return super().main(*args, standalone_mode=False, **options)
         forget_other_repositories()
+        # File names and diffs may hold bytes that are no text.
+        sys.stdout.reconfigure(errors="backslashreplace")
         try:
             code = super().main(*args, standalone_mode=False, **options)
             sys.stdout.flush()

@@ -25,6 +25,10 @@ UNFINISHED = {
 """What git leaves in its directory while one of its commands waits to be continued."""
 
 
+UNDO = ("restore", "--source=HEAD", "--staged", "--worktree", ".")
+"""Brings back what is committed, and removes what only the index has."""
+
+
 @dataclass(frozen=True)
 class Project:
     """A directory that holds a project, which may be a part of a larger repository."""
@@ -107,8 +111,11 @@ class Project:
     @property
     def undo_command(self) -> str:
         """Brings everything in the project back to what is committed."""
-        directory = shlex.quote(str(self.directory))
-        return f"git -C {directory} restore --source=HEAD --staged --worktree ."
+        return shlex.join(["git", "-C", str(self.directory), *UNDO])
+
+    def undo(self) -> None:
+        """Does what the undo command does."""
+        self.git(*UNDO)
 
     def check_unchanged(self) -> None:
         """Makes sure that git can bring back all that is there now.

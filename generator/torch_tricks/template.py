@@ -177,21 +177,26 @@ def _copier(project: Path | None) -> Iterator[list[str]]:
     except CopierAnswersInterrupt as error:
         raise KeyboardInterrupt from error
     except ProcessExecutionError as error:
-        raise Refusal(_not_reached(reason(error.stderr))) from error
+        raise Refusal(_not_reached(reason(error.stderr), project)) from error
     except (CopierError, ValueError, YAMLError, TemplateError) as error:
         message = " ".join(str(error).split())
         _, _, answer = message.partition("Validation error for question ")
         if answer:
             raise Refusal(answer) from error
         if message.startswith(("Unknown revision", "Local template must be")):
-            raise Refusal(_not_reached(message)) from error
+            raise Refusal(_not_reached(message, project)) from error
         raise Refusal(f"Copier cannot render the project: {message}") from error
 
 
-def _not_reached(why: str) -> str:
+def _not_reached(why: str, project: Path | None) -> str:
+    where = (
+        f"_src_path and _commit in {ANSWERS_FILE}"
+        if project
+        else "its address and version"
+    )
     return (
-        f"the template, or this version of it, cannot be had ({why}): check the network, "
-        f"--template, or _src_path and _commit in {ANSWERS_FILE}"
+        f"the template, or this version of it, cannot be had ({why}): check the network, and "
+        f"{where}"
     )
 
 
@@ -229,11 +234,11 @@ def released_versions(source: str, project: Path | None = None) -> list[str]:
 
     url = _address(source, project)
     if url is None:
-        raise Refusal(_not_reached(f"{source} is no git repository"))
+        raise Refusal(_not_reached(f"{source} is no git repository", project))
     try:
         listing = git("ls-remote", "--tags", "--refs", "--", url, cwd=project)
     except GitError as error:
-        raise Refusal(_not_reached(str(error))) from error
+        raise Refusal(_not_reached(str(error), project)) from error
     tags = [line.partition("refs/tags/")[2] for line in listing.splitlines()]
     tags = [tag for tag in tags if _is_version(tag) and not Version(tag).is_prerelease]
     return sorted(tags, key=Version)

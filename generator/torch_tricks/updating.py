@@ -245,10 +245,11 @@ def _has_own_lines(ours: bytes, base: bytes, new: bytes) -> bool:
 
 def _missing(plan: Plan, trees: dict[int, Tree]) -> dict[str, str]:
     """Returns the modules that the owner deleted and that some file imports."""
+    present = {module for path in plan.after for module in _modules(path)}
     deleted = {
-        _module(path): path
-        for path in trees[BASE].keys() - trees[OURS].keys() - plan.after.keys()
-        if path.endswith(".py")
+        _modules(path)[0]: path
+        for path in trees[BASE].keys() - trees[OURS].keys()
+        if path.endswith(".py") and _modules(path)[0] not in present
     }
     missing: dict[str, str] = {}
     if not deleted:
@@ -262,8 +263,12 @@ def _missing(plan: Plan, trees: dict[int, Tree]) -> dict[str, str]:
     return missing
 
 
-def _module(path: str) -> str:
-    return ".".join(PurePosixPath(path).with_suffix("").parts).removesuffix(".__init__")
+def _modules(path: str) -> list[str]:
+    """Returns what a file can be imported as, and the packages that it is in."""
+    parts = PurePosixPath(path).with_suffix("").parts
+    if parts[-1] == "__init__":
+        parts = parts[:-1]
+    return [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
 
 
 def _imports(path: str, code: bytes) -> set[str]:
@@ -287,18 +292,40 @@ def apply(project: Project, plan: Plan) -> None:
     """Writes what is planned into the project, uncommitted.
 
     Git's index comes first, in one step: from then on it lists each file that may be written,
-    so that the project's undo command brings everything back at any moment.
+    so that the project's undo command brings everything back at any moment. If writing fails,
+    that is done here.
+
+    Raises:
+        Refusal: writing failed, and so did going back.
     """
     files = plan.scratch.directory / "final"
     final = _index_of_written(project, plan)
     # Written aside first: should a filter of the owner's fail, it fails here.
-    git("checkout-index", "--all", f"--prefix={files}/", cwd=project.top, env=final)
-    _replace_index(project, _index_with_undo(project, plan, files))
-    # Git writes the files, as it knows the owner's line endings and filters.
-    git("checkout-index", "--all", "--force", cwd=project.top, env=final)
-    for path in plan.removed:
-        target = project.directory / path
-        target.unlink(missing_ok=True)
+    options = ("--all", "--force", f"--prefix={files}/")
+    git("checkout-index", *options, cwd=project.top, env=final)
+    index = _index_with_undo(project, plan, files)
+    # Somebody may have saved a file in the meantime.
+    project.check_unchanged()
+    try:
+        _replace_index(project, index)
+        # Git writes the files, as it knows the owner's line endings and filters.
+        git("checkout-index", "--all", "--force", cwd=project.top, env=final)
+        _remove(project, plan.removed)
+    except BaseException as error:
+        try:
+            project.undo()
+        except GitError as failure:
+            message = (
+                f"stopped halfway ({error}; {failure}): run {project.undo_command}"
+            )
+            raise Refusal(message) from error
+        raise
+
+
+def _remove(project: Project, paths: list[str]) -> None:
+    """Removes files, and the folders that they leave empty."""
+    for path in paths:
+        (project.directory / path).unlink(missing_ok=True)
         for parent in PurePosixPath(path).parents[:-1]:
             with suppress(OSError):
                 (project.directory / parent).rmdir()
