@@ -96,7 +96,8 @@ def reason(stderr: str) -> str:
     """Returns the line of git's messages that says what is wrong."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]
-    return (fatal or lines[-1:] or ["git failed"])[0]
+    line = (fatal or lines[-1:] or ["git failed"])[0]
+    return line.removeprefix("fatal: ").removeprefix("error: ")
 
 
 def git_bytes(*arguments: str | Path, **options: Any) -> bytes:
@@ -194,8 +195,9 @@ class Scratch:
 
     def make_tree(self, files: Tree) -> str:
         """Stores a listing; returns its tree."""
-        env = {**self.env, "GIT_INDEX_FILE": str(self.directory / "index-of-tree")}
-        git("read-tree", "--empty", env=env)
+        index = self.directory / "index-of-tree"
+        index.unlink(missing_ok=True)
+        env = {**self.env, "GIT_INDEX_FILE": str(index)}
         lines = "".join(
             f"{mode} {oid}\t{path}\0" for path, (mode, oid) in files.items()
         )

@@ -138,6 +138,26 @@ class Project:
             raise Refusal(
                 f"git is at work in the project: wait for it, or remove {lock} if it was killed"
             )
+        self.check_committed()
+        try:
+            self.git(
+                "rev-parse", "--verify", "--quiet", f"HEAD:{self.prefix}{ANSWERS_FILE}"
+            )
+        except GitError as error:
+            raise Refusal(
+                f"{ANSWERS_FILE} is not committed: run git add -f . and git commit first"
+            ) from error
+        if marked := self.with_markers():
+            raise Refusal(
+                f"{marked[0]} still has conflict markers: resolve them and commit first"
+            )
+
+    def check_committed(self) -> None:
+        """Makes sure that no change would be lost.
+
+        Raises:
+            Refusal: something is not committed, or not even known to git.
+        """
         status = (
             "status",
             "--porcelain",
@@ -150,18 +170,6 @@ class Project:
             raise Refusal(
                 f"{changed[0][3:]}{more} not committed: run git add -A and git commit, or git "
                 "stash -u, first"
-            )
-        try:
-            self.git(
-                "rev-parse", "--verify", "--quiet", f"HEAD:{self.prefix}{ANSWERS_FILE}"
-            )
-        except GitError as error:
-            raise Refusal(
-                f"{ANSWERS_FILE} is not committed: run git add -f . and git commit first"
-            ) from error
-        if marked := self.with_markers():
-            raise Refusal(
-                f"{marked[0]} still has conflict markers: resolve them and commit first"
             )
 
     def with_markers(self) -> list[str]:

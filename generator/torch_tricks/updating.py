@@ -305,7 +305,7 @@ def apply(project: Project, plan: Plan) -> None:
     git("checkout-index", *options, cwd=project.top, env=final)
     index = _index_with_undo(project, plan, files)
     # Somebody may have saved a file in the meantime.
-    project.check_unchanged()
+    project.check_committed()
     try:
         _replace_index(project, index)
         # Git writes the files, as it knows the owner's line endings and filters.
@@ -338,7 +338,6 @@ def _index_of_written(project: Project, plan: Plan) -> dict[str, str]:
         "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted(plan.scratch.objects),
     }
     lines = [_index_line(project, path, plan.after[path]) for path in plan.written]
-    git("read-tree", "--empty", cwd=project.top, env=env)
     _add_to_index(project, lines, env)
     return env
 
