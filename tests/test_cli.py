@@ -44,7 +44,8 @@ def commit(directory, message="Work"):
 def hub(tmp_path_factory):
     """The template where `gh:` finds it: v0.1.0 as it is here, and v0.2.0.
 
-    The second has one trick more, a changed loop, and schedule.py under another name.
+    The second has one trick more, a changed loop, a change in a file without Jinja, and
+    schedule.py under another name.
     """
     work = tmp_path_factory.mktemp("work")
     shutil.copytree(ROOT / "template", work / "template")
@@ -63,6 +64,8 @@ def hub(tmp_path_factory):
         path.write_text(code.replace("}}.schedule import", "}}.rates import"))
     loop = work / "template" / "train.py.jinja"
     loop.write_text(loop.read_text().replace("Trains an image", "Trains a new image"))
+    shapes = package / "shapes.py"
+    shapes.write_text(shapes.read_text().replace("Procedural", "New procedural"))
     commit(work)
     git(work, "tag", "v0.2.0")
     hub = tmp_path_factory.mktemp("hub")
@@ -683,6 +686,15 @@ class TestUpdate:
         run("update", "--data", "preset=recommended", "-d", "author=Ada")
         expected = fresh("v0.2.0", author="Ada", preset="recommended")
         assert files(directory) == files(expected)
+
+    def test_own_files_stay_where_they_are(self, project):
+        directory = project(preset="minimal")
+        (directory / PACKAGE / "mine.py").write_text("mine = 1\n")
+        commit(directory)
+        output = run("update", "--data", "package_name=plants")
+        assert f"renamed {PACKAGE}/models.py -> plants/models.py" in output
+        assert os.listdir(directory / PACKAGE) == ["mine.py"]
+        assert "from plants.models import" in (directory / "train.py").read_text()
 
     def test_works_in_a_part_of_a_repository(self, project, fresh, tmp_path):
         directory = project("papers/first one/project", preset="minimal")

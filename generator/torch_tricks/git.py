@@ -238,9 +238,9 @@ class Scratch:
         start = self.commit(base)
         self.git("update-ref", "HEAD", self.commit(ours, start))
         self.git("read-tree", "--reset", "-u", "HEAD")
-        options = ("merge.directoryRenames=false", "merge.renames=true")
+        # The owner's new files stay where they are, even if the files around them move.
         self.git(
-            *(part for option in options for part in ("-c", option)),
+            *("-c", "merge.directoryRenames=false"),
             *("merge", "--quiet", "--no-commit", "--no-ff", "-m", "scratch"),
             self.commit(theirs, start),
             allowed=(0, 1),
