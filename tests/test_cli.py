@@ -16,8 +16,10 @@ from plumbum import local
 from rendering import compiled_templates_kept, git_left_alone
 from torch_tricks import cli, output, updating
 from torch_tricks.catalogue import TRICKS
+from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError
 from torch_tricks.project import Project
+from torch_tricks.questions import Questions
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).parents[1]
@@ -354,6 +356,42 @@ class TestAsking:
         assert asked == []
         assert output.count("grad_clipping") > 1
         assert files(directory) == files(fresh("v0.2.0", preset="everything"))
+
+
+class TestChoices:
+    """A trick with several forms, which the template does not have yet."""
+
+    QUESTIONS = Questions(
+        {
+            "preset": {"choices": {"all of them": "everything", "some": "custom"}},
+            "parallel": {
+                "help": "Several GPUs: each takes a share",
+                "choices": {"one": "none", "threads": "dp", "processes": "ddp"},
+                "when": "{{ preset == 'custom' }}",
+            },
+        },
+        {},
+    )
+
+    @pytest.mark.parametrize(
+        ("before", "take", "leave", "after"),
+        [
+            ("none", ["parallel"], [], "dp"),
+            ("none", ["parallel=ddp"], [], "ddp"),
+            ("ddp", ["parallel"], [], "ddp"),
+            ("ddp", ["parallel=dp"], [], "dp"),
+            ("ddp", [], ["parallel"], "none"),
+        ],
+    )
+    def test_the_form_stays_unless_another_is_named(self, before, take, leave, after):
+        changed = self.QUESTIONS.changed({"parallel": before}, take, leave)
+        assert changed == {"parallel": after}
+
+    def test_none_is_no_form(self):
+        with pytest.raises(Refusal, match="did you mean"):
+            self.QUESTIONS.find(["parallel=dpd"])
+        with pytest.raises(Refusal, match='"none"; there is dp, ddp'):
+            self.QUESTIONS.find(["parallel=none"])
 
 
 class TestList:
