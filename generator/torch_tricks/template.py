@@ -107,10 +107,10 @@ def render(
 
 def _answered(worker: Any, data: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the answers to all questions, without asking any."""
-    ask = worker.defaults
+    defaults = worker.defaults
     worker.data, worker.defaults = dict(data), True
     worker._ask()
-    worker.defaults = ask
+    worker.defaults = defaults
     return dict(worker.answers.combined)
 
 
