@@ -6,6 +6,7 @@ As a command it renders the covering array, for a machine that has no Copier:
 """
 
 import argparse
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from unittest import mock
 
 import copier
 import copier._main
+import copier._template
 import jinja2
 from subsets import ROOT, Subset, covering_array
 
@@ -80,6 +82,29 @@ def compiled_templates_kept() -> Iterator[None]:
 def git_left_alone() -> Iterator[None]:
     """Leaves out the `git config` for every file, which only matters inside a checkout."""
     with mock.patch.object(copier._main, "is_git_available", return_value=False):
+        yield
+
+
+_clones: dict[tuple[str | None, ...], str] = {}
+
+
+@contextmanager
+def clones_kept(directory: Path) -> Iterator[None]:
+    """Clones each version of a template once into the directory, and copies that later.
+
+    Not for templates that change. Where git leads an address to belongs to the address.
+    """
+    clone = copier._template.clone
+
+    def clone_once(url: str, ref: str = "HEAD", location: str | None = None) -> str:
+        key = (url, ref, os.environ.get("GIT_CONFIG_KEY_0"))
+        if key not in _clones:
+            kept = tempfile.mkdtemp(dir=directory)
+            _clones[key] = clone(url, ref, location=kept)
+        shutil.copytree(_clones[key], location, dirs_exist_ok=True)
+        return location
+
+    with mock.patch.object(copier._template, "clone", clone_once):
         yield
 
 

@@ -13,7 +13,7 @@ import copier
 import pytest
 import yaml
 from plumbum import local
-from rendering import compiled_templates_kept, git_left_alone
+from rendering import clones_kept, compiled_templates_kept, git_left_alone
 from torch_tricks import cli, output, updating
 from torch_tricks.catalogue import TRICKS
 from torch_tricks.errors import Refusal
@@ -90,7 +90,9 @@ def at_the_hub(hub, tmp_path_factory, monkeypatch):
     monkeypatch.setattr(
         "torch_tricks.reporting.default_source", lambda: (SOURCE, "v0.1.0")
     )
-    with compiled_templates_kept(), git_left_alone():
+    clones = tmp_path_factory.getbasetemp() / "clones"
+    clones.mkdir(exist_ok=True)
+    with compiled_templates_kept(), git_left_alone(), clones_kept(clones):
         yield
 
 
