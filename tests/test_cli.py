@@ -1016,6 +1016,15 @@ class TestInterruption:
             run_undo(f"to go back: {project.undo_command}")
             assert state(project.directory) == before
 
+    def test_looking_takes_no_lock(self, project):
+        directory = project(preset="minimal")
+        # The index is out of date, and git status would lock and refresh it.
+        os.utime(directory / "train.py", (0, 0))
+        index = (directory / ".git" / "index").read_bytes()
+        run("add", "swa", "--dry-run")
+        run("status")
+        assert (directory / ".git" / "index").read_bytes() == index
+
     def test_a_file_that_was_saved_meanwhile_is_not_overwritten(
         self, project, monkeypatch
     ):

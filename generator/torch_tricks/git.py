@@ -20,6 +20,10 @@ OF_ANOTHER_REPOSITORY = (
 )
 """What git sets for its hooks, and what would lead the tool to the wrong repository."""
 
+SETTINGS = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+"""Messages that can be told apart, and no lock on the index for mere looking: a kill would leave
+it there, and keep the undo command from working."""
+
 IDENTITY = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
@@ -78,7 +82,7 @@ def run_git(
         result = subprocess.run(
             [*command, *map(str, arguments)],
             cwd=cwd,
-            env={**os.environ, "LC_ALL": "C", **(env or {})},
+            env={**os.environ, **SETTINGS, **(env or {})},
             **({"stdin": subprocess.DEVNULL} if input is None else {"input": input}),
             capture_output=True,
             check=False,
