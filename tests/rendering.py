@@ -28,9 +28,16 @@ PACKAGE = "leaf_diseases"
 
 def render(destination: Path, answers: Mapping[str, Any]) -> Path:
     """Renders a project as `copier copy` does, in a sixth of the time."""
+    return render_version(template_copy(), destination, answers)
+
+
+def render_version(
+    template: Path, destination: Path, answers: Mapping[str, Any]
+) -> Path:
+    """Renders a project of a template that lies outside of git."""
     with compiled_templates_kept(), git_left_alone():
         copier.run_copy(
-            str(template_copy()),
+            str(template),
             destination,
             data=PROJECT | dict(answers),
             defaults=True,

@@ -1,0 +1,560 @@
+"""Projects that their owners have edited, and what must be left of the edits.
+
+As a command it compares plain `copier update` with `torch-tricks update` and counts the
+lines that are lost:
+
+    python tests/updating.py --compare 100
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest import mock
+
+import copier
+import copier._template
+import copier._vcs
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from rendering import (
+    PACKAGE,
+    compiled_templates_kept,
+    git_left_alone,
+    render_version,
+)
+from subsets import ROOT, all_subsets
+from versions import SOURCE, VERSIONS, Hub, git
+
+ANSWERS = ".copier-answers.yml"
+IGNORED = "runs/first/model.pt"
+MARKER = re.compile(r"^(?:<{7} |={7}$|>{7} )", re.MULTILINE)
+RENAMED = {
+    "schedule.py": "learning_rate.py",
+    "swa.py": "averaging.py",
+    "test_swa.py": "test_averaging.py",
+}
+"""The modules that a later version renames."""
+PRESETS = ("minimal", "recommended", "everything")
+
+Answers = Mapping[str, Any]
+Files = dict[str, bytes]
+"""The content of files by their paths."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What an owner does to a project; the numbers choose a file and a line of it."""
+
+    kind: str
+    file: int
+    line: int
+
+
+KINDS = (
+    *("change lines", "add lines", "delete lines", "rename function", "append"),
+    *("add file", "delete file", "move file", "replace file"),
+)
+NEW_FILES = (
+    "notes.md",
+    f"{PACKAGE}/focal_loss.py",
+    "tests/test_focal_loss.py",
+    # Later versions bring these, too.
+    "CITATION.cff",
+    f"{PACKAGE}/learning_rate.py",
+    f"{PACKAGE}/grad_clipping.py",
+)
+
+
+def some_edits(random: Random, number: int) -> tuple[Edit, ...]:
+    """Chooses edits; an owner changes lines more often than files."""
+    kinds = KINDS[:5] * 2 + KINDS[5:]
+    return tuple(
+        Edit(random.choice(kinds), random.randrange(10_000), random.randrange(10_000))
+        for _ in range(number)
+    )
+
+
+@dataclass
+class Owned:
+    """What an owner has made of a project."""
+
+    lines: set[tuple[str, str]] = field(default_factory=set)
+    """Files, and lines that were written into them."""
+    deleted: set[str] = field(default_factory=set)
+    """Files that were deleted or moved away."""
+    created: set[str] = field(default_factory=set)
+    """Files that were created, or moved to."""
+    edited: set[str] = field(default_factory=set)
+    """Files in which something was changed."""
+
+
+class Project:
+    """A project in a git repository, and what its owner did to it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.owned = Owned()
+        self.written = 0
+
+    def commit(self) -> None:
+        git(self.path, "add", "--all")
+        git(self.path, "commit", "--quiet", "--allow-empty", "--message=Work")
+
+    def edit(self, edits: Sequence[Edit]) -> None:
+        """Does the edits, remembers them, and commits."""
+        for edit in edits:
+            self.do(edit)
+        self.commit()
+
+    def do(self, edit: Edit) -> None:
+        files = sorted(set(read_files(self.path)) - {ANSWERS, IGNORED})
+        if edit.kind == "add file":
+            name = NEW_FILES[edit.file % len(NEW_FILES)]
+            if name not in files:
+                if name in self.owned.deleted:
+                    self.owned.deleted.remove(name)
+                else:
+                    self.owned.created.add(name)
+                self.write(name, [self.line(name, "# "), self.line(name, "# ")])
+        elif files:
+            name = files[edit.file % len(files)]
+            getattr(self, edit.kind.replace(" ", "_"))(name, edit.line)
+
+    def line(self, name: str, indent: str = "") -> str:
+        """Returns a line that is nowhere else, and that must stay."""
+        self.written += 1
+        line = f"{indent}owner_line_{self.written} = {self.written}"
+        self.owned.lines.add((name, line))
+        self.owned.edited.add(name)
+        return line
+
+    def read(self, name: str) -> list[str]:
+        return (self.path / name).read_text(encoding="utf-8").split("\n")
+
+    def write(self, name: str, lines: list[str]) -> None:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(lines), encoding="utf-8")
+        # A later edit may take away what an earlier one has written.
+        self.owned.lines -= {
+            (file, line)
+            for file, line in self.owned.lines
+            if file == name and line not in lines
+        }
+        self.owned.edited.add(name)
+
+    def change_lines(self, name: str, number: int) -> None:
+        lines = self.read(name)
+        first = number % len(lines)
+        for index in range(first, min(first + 1 + number % 3, len(lines))):
+            indent = re.match(r"\s*", lines[index])[0]
+            lines[index] = self.line(name, indent)
+        self.write(name, lines)
+
+    def add_lines(self, name: str, number: int) -> None:
+        lines = self.read(name)
+        place = number % len(lines)
+        lines[place:place] = [self.line(name) for _ in range(1 + number % 4)]
+        self.write(name, lines)
+
+    def delete_lines(self, name: str, number: int) -> None:
+        lines = self.read(name)
+        place = number % len(lines)
+        # Else what git ignores would be committed.
+        if name != ".gitignore":
+            del lines[place : place + 1 + number % 5]
+            self.write(name, lines)
+
+    def append(self, name: str, number: int) -> None:
+        """Adds a last line, with or without an end."""
+        end = [""] if number % 2 else []
+        self.write(name, [*self.read(name), self.line(name), *end])
+
+    def rename_function(self, name: str, number: int) -> None:
+        """Gives a function another name wherever it is called."""
+        text = "\n".join(self.read(name))
+        functions = re.findall(r"^def ([a-z]\w+)\(", text, re.MULTILINE)
+        if not functions:
+            return
+        old = functions[number % len(functions)]
+        self.written += 1
+        new = f"owner_function_{self.written}"
+        for file in self.path.rglob("*.py"):
+            name = file.relative_to(self.path).as_posix()
+            before = self.read(name)
+            after = [re.sub(rf"\b{old}\b", new, line) for line in before]
+            if after != before:
+                self.write(name, after)
+                self.owned.lines |= {(name, line) for line in after if new in line}
+
+    def delete_file(self, name: str, number: int) -> None:
+        (self.path / name).unlink()
+        self.forget(name)
+
+    def move_file(self, name: str, number: int) -> None:
+        new = str(Path(name).with_name(f"owner_{number}_{Path(name).name}"))
+        (self.path / name).rename(self.path / new)
+        lines = {line for file, line in self.owned.lines if file == name}
+        self.forget(name)
+        self.owned.lines |= {(new, line) for line in lines}
+        self.owned.created.add(new)
+        self.owned.edited.add(new)
+
+    def replace_file(self, name: str, number: int) -> None:
+        self.write(name, [self.line(name) for _ in range(1 + number % 20)])
+
+    def forget(self, name: str) -> None:
+        self.owned.lines -= {(file, line) for file, line in self.owned.lines if file == name}
+        self.owned.edited.discard(name)
+        if name in self.owned.created:
+            self.owned.created.remove(name)
+        else:
+            self.owned.deleted.add(name)
+
+
+def read_files(directory: Path) -> Files:
+    """Returns all files but git's own."""
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file() and ".git" not in path.relative_to(directory).parts
+    }
+
+
+@dataclass(frozen=True)
+class Case:
+    """A project, what its owner did to it, and a command to change its template's part."""
+
+    old: str
+    new: str
+    """The versions before and after: the same one for `add` and `remove`."""
+    answers: Answers
+    command: tuple[str, ...]
+    """The command after `torch-tricks`."""
+    edits: tuple[Edit, ...]
+
+
+def update_case(old: str, new: str, seed: int, edits: int) -> Case:
+    """A case of `torch-tricks update` between two versions."""
+    random = Random(seed)
+    command = ("update", "--to", new)
+    return Case(old, new, some_answers(random), command, some_edits(random, edits))
+
+
+def trick_case(seed: int, edits: int) -> Case:
+    """A case of `torch-tricks add` or `torch-tricks remove`, in any version."""
+    random = Random(seed)
+    version, answers = random.choice(list(VERSIONS)), some_answers(random)
+    inside = tricks_of(version, answers)
+    sides = {"add": all_tricks(version) - inside, "remove": inside}
+    word = random.choice([word for word, tricks in sides.items() if tricks])
+    tricks = sorted(sides[word])
+    command = (word, *random.sample(tricks, min(len(tricks), random.randint(1, 3))))
+    return Case(version, version, answers, command, some_edits(random, edits))
+
+
+def some_answers(random: Random) -> Answers:
+    """Chooses a preset in one of four projects, else any subset."""
+    if random.randrange(4) == 0:
+        return {"preset": random.choice(PRESETS)}
+    return random.choice(all_subsets()).answers
+
+
+SEEDS = st.integers(0, 2**32)
+SIZES = st.integers(1, 12)
+"""How many edits there are. Seeds vary widely, and sizes shrink well."""
+
+
+def cases() -> st.SearchStrategy[Case]:
+    """Updates between any two versions, and changes of tricks in any."""
+    pairs = [
+        st.builds(update_case, st.just(old), st.just(new), SEEDS, SIZES)
+        for old, new in combinations(VERSIONS, 2)
+    ]
+    return st.one_of(*pairs, *[st.builds(trick_case, SEEDS, SIZES)] * len(pairs))
+
+
+@cache
+def tricks_of_preset(version: str, preset: str) -> frozenset[str]:
+    """The tricks of a preset in a version, from copier.yml and what was added since."""
+    if preset == "minimal":
+        return frozenset()
+    questions = (ROOT / "copier.yml").read_text(encoding="utf-8")
+    [listed] = re.findall(rf"set {preset} = \[([^]]*)\]", questions)
+    tricks = set(re.findall(r'"(\w+)"', listed))
+    if preset == "everything" and version >= "v0.2.0":
+        tricks.add("grad_clipping")
+    return frozenset(tricks)
+
+
+def all_tricks(version: str) -> frozenset[str]:
+    return tricks_of_preset(version, "everything")
+
+
+def tricks_of(version: str, answers: Answers) -> frozenset[str]:
+    """The tricks that answers choose; one that was not asked for is not in."""
+    if answers["preset"] != "custom":
+        return tricks_of_preset(version, answers["preset"])
+    return frozenset(
+        trick
+        for trick in all_tricks(version)
+        if answers.get(trick, False) not in (False, "none")
+    )
+
+
+class Workshop:
+    """Makes projects of any version, quickly."""
+
+    def __init__(self, directory: Path) -> None:
+        self.hub = Hub(directory / "hub")
+        self.directory = directory
+        self.fresh_files: dict[tuple[str, str], Files] = {}
+        self.projects = 0
+
+    @contextmanager
+    def at_hand(self) -> Iterator[None]:
+        """Makes Copier find the hub, and work quickly."""
+        with (
+            self.hub.reached(),
+            compiled_templates_kept(),
+            git_left_alone(),
+            mock.patch.object(copier._template, "clone", self.clone),
+        ):
+            yield
+
+    def clone(self, url: str, ref: str, location: str) -> str:
+        """Copies the first clone of each version, for Copier makes many of them."""
+        kept = self.directory / "clones" / ref
+        if not kept.exists():
+            kept.mkdir(parents=True)
+            copier._vcs.clone(url, ref, str(kept))
+        shutil.copytree(kept, location, dirs_exist_ok=True)
+        return location
+
+    def fresh(self, version: str, answers: Answers) -> Files:
+        """What `copier copy` makes of a version, as if it had come from the hub."""
+        key = (version, str(sorted(answers.items())))
+        if key not in self.fresh_files:
+            project = self.directory / "fresh"
+            render_version(self.hub.tree(version), project, answers)
+            recorded = project / ANSWERS
+            text = recorded.read_text(encoding="utf-8")
+            source = f"_commit: {version}\n_src_path: {SOURCE}\n"
+            text = re.sub(r"^_src_path: .*\n", source, text, flags=re.MULTILINE)
+            recorded.write_text(text, encoding="utf-8")
+            self.fresh_files[key] = read_files(project)
+            shutil.rmtree(project)
+        return self.fresh_files[key]
+
+    def project(self, version: str, answers: Answers) -> Project:
+        """Makes a project, commits it, and leaves an ignored file of a run in it."""
+        self.projects += 1
+        path = self.directory / f"project-{self.projects}"
+        path.mkdir()
+        for name, content in self.fresh(version, answers).items():
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            (path / name).write_bytes(content)
+        git(path, "init", "--quiet", "--initial-branch=main")
+        (path / IGNORED).parent.mkdir(parents=True)
+        (path / IGNORED).write_bytes(b"\x00weights\xff")
+        project = Project(path)
+        project.commit()
+        return project
+
+
+@dataclass
+class Report:
+    """What a command said about a project's files."""
+
+    exit_code: int
+    output: str
+
+    def names(self, word: str) -> set[str]:
+        """The paths in the lines that begin with a word."""
+        return set(re.findall(rf"^{word} (\S+)", self.output, re.MULTILINE))
+
+    @property
+    def renamed(self) -> dict[str, str]:
+        lines = re.findall(r"^renamed (\S+) -> (\S+)$", self.output, re.MULTILINE)
+        return dict(lines)
+
+    @property
+    def kept_aside(self) -> dict[str, str]:
+        """Paths of files that were kept aside, and where their edits were."""
+        pattern = r"^kept aside (\S+) \(your edits of (\S+)\)$"
+        return dict(re.findall(pattern, self.output, re.MULTILINE))
+
+
+def lost_lines(owned: Owned, after: Files, report: Report | None) -> set[tuple[str, str]]:
+    """Returns the lines of an owner that an update has dropped.
+
+    A line counts as kept in its file, between conflict markers or not, and in a file
+    that the report names for it. Without a report, in any file at all.
+    """
+    places: dict[str, list[str]] = {}
+    if report:
+        for old, new in report.renamed.items():
+            places.setdefault(old, []).append(new)
+        for aside, original in report.kept_aside.items():
+            places.setdefault(original, []).append(aside)
+    lines = {name: set(text(content).splitlines()) for name, content in after.items()}
+    return {
+        (name, line)
+        for name, line in owned.lines
+        if not any(
+            line in lines.get(place, ())
+            for place in ([name, *places.get(name, ())] if report else lines)
+        )
+    }
+
+
+def text(content: bytes) -> str:
+    return content.decode("utf-8", errors="replace")
+
+
+def faults(
+    owned: Owned, old: Files, mine: Files, new: Files, after: Files, report: Report
+) -> list[str]:
+    """Returns what an update did wrong, apart from lost lines.
+
+    Args:
+        owned: what the owner did.
+        old: the fresh project of the version before.
+        mine: the project as its owner left it.
+        new: the fresh project of the version after.
+        after: the project after the update.
+        report: what the command said.
+    """
+    conflicts, aside = report.names("conflict"), report.kept_aside
+    moved = {name for name in report.renamed.values()}
+    touched = owned.edited | owned.deleted | owned.created | moved
+    found = []
+
+    def expect(holds: bool, what: str) -> None:
+        if not holds:
+            found.append(what)
+
+    for name in new.keys() - touched - follow_renames(owned):
+        expect(after.get(name) == new[name], f"{name} is not the new version's")
+    for name in old.keys() - new.keys() - touched:
+        expect(name not in after, f"{name} should have gone")
+    for name in owned.deleted & old.keys() & new.keys():
+        expect(name not in after, f"{name} has come back")
+    for name in owned.created - new.keys() - moved:
+        expect(after.get(name) == mine[name], f"{name} of the owner was changed")
+    for name in owned.edited & old.keys() & new.keys() - conflicts:
+        merged = merge(mine[name], old[name], new[name])
+        expect(merged in (None, after.get(name)), f"{name} is not merged")
+    for name in after.keys() - new.keys() - mine.keys() - aside.keys():
+        expect(False, f"{name} comes from nowhere")
+    for name in mine.keys() - old.keys() - owned.created:
+        expect(after.get(name) == mine[name], f"{name}, which is ignored, was changed")
+    marked = {name for name, content in after.items() if MARKER.search(text(content))}
+    expect(marked == conflicts, f"markers in {marked}, but {conflicts} listed")
+    for name in imported_but_deleted(owned, new, after):
+        expect(name in report.names("missing"), f"nothing says that {name} is missing")
+    code = 1 if conflicts or aside or report.names("missing") else 0
+    expect(report.exit_code == code, f"exit code {report.exit_code}, not {code}")
+    return found
+
+
+def follow_renames(owned: Owned) -> set[str]:
+    """New names of files that the owner deleted: whether they come is not laid down."""
+    return {
+        name.replace(old, new)
+        for name in owned.deleted
+        for old, new in RENAMED.items()
+        if Path(name).name == old
+    }
+
+
+def imported_but_deleted(owned: Owned, new: Files, after: Files) -> set[str]:
+    """The deleted modules that both the new version and the result import."""
+    missing = set()
+    for name in owned.deleted & new.keys():
+        module = Path(name).stem
+        statement = re.compile(
+            rf"^from (?:{PACKAGE})?\.{module} import|^import {module}$", re.MULTILINE
+        )
+        for other in after.keys() & new.keys():
+            if other.endswith(".py") and all(
+                statement.search(text(files[other])) for files in (new, after)
+            ):
+                missing.add(name)
+    return missing
+
+
+def merge(mine: bytes, old: bytes, new: bytes) -> bytes | None:
+    """Returns what a three-way merge gives, or None if there are conflicts."""
+    if new == old:
+        return mine
+    with tempfile.TemporaryDirectory() as directory:
+        paths = [Path(directory) / name for name in ("mine", "old", "new")]
+        for path, content in zip(paths, (mine, old, new), strict=True):
+            path.write_bytes(content)
+        result = subprocess.run(
+            ["git", "merge-file", "-p", *paths], capture_output=True, check=False
+        )
+    return result.stdout if result.returncode == 0 else None
+
+
+def plain_update(workshop: Workshop, project: Path, case: Case) -> None:
+    """Does with plain Copier what a case's command does."""
+    data: dict[str, Any] = {}
+    if case.command[0] != "update":
+        inside = tricks_of(case.old, case.answers)
+        changed = inside.symmetric_difference(case.command[1:])
+        data = {trick: trick in changed for trick in all_tricks(case.old)}
+        data |= {"preset": "custom", "parallel": "dp" if data["parallel"] else "none"}
+    with workshop.at_hand():
+        copier.run_update(
+            project,
+            data,
+            vcs_ref=case.new,
+            defaults=True,
+            overwrite=True,
+            quiet=True,
+        )
+
+
+def compare(directory: Path, number: int) -> None:
+    """Prints how many lines plain Copier and torch-tricks lose in the same cases."""
+    workshop = Workshop(directory)
+    losses: list[int] = []
+
+    @settings(
+        max_examples=number,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(cases())
+    def run(case: Case) -> None:
+        project = workshop.project(case.old, case.answers)
+        project.edit(case.edits)
+        plain_update(workshop, project.path, case)
+        lost = lost_lines(project.owned, read_files(project.path), None)
+        losses.append(len(lost))
+        print(case.command, case.old, len(project.owned.lines), sorted(lost)[:3])
+
+    run()
+    print(f"{len(losses)} cases, {sum(losses)} lost in {sum(map(bool, losses))}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--compare", type=int, required=True, metavar="CASES")
+    with tempfile.TemporaryDirectory() as directory:
+        compare(Path(directory), parser.parse_args().compare)

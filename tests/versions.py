@@ -1,0 +1,164 @@
+"""Versions of the template: the one at hand, and what later ones may bring.
+
+Each is a commit with a tag in a bare repository, which Copier reaches as
+`gh:org/torch-tricks` without a network.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from unittest import mock
+
+import plumbum
+from subsets import ROOT
+
+SOURCE = "gh:org/torch-tricks"
+IDENTITY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "Test"), ("EMAIL", "test@example.com"))
+} | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+PACKAGE = "template/{{ package_name }}"
+
+
+def git(directory: Path, *arguments: object, text: str | None = None) -> str:
+    """Runs git with no one's configuration, and returns what it prints."""
+    return subprocess.run(
+        ["git", "-C", str(directory), *map(str, arguments)],
+        capture_output=True,
+        check=True,
+        encoding="utf-8",
+        env=os.environ | IDENTITY,
+        input=text,
+    ).stdout
+
+
+def replace(tree: Path, name: str, old: str, new: str) -> None:
+    """Changes a file of the template, and fails if it no longer says what it should."""
+    path = tree / name
+    text = path.read_text(encoding="utf-8")
+    assert old in text, f"{name} has no {old!r}: mend tests/versions.py"
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def rename(tree: Path, pattern: str, old: str, new: str) -> None:
+    """Renames the one file that matches, and every import of the module."""
+    [path] = (tree / "template").glob(pattern)
+    path.rename(path.with_name(path.name.replace(f"{old}.py", f"{new}.py")))
+    imports = re.compile(rf"^(from .*\.){old}( import )", re.MULTILINE)
+    for file in (tree / "template").rglob("*.*"):
+        if file.is_file():
+            text = file.read_text(encoding="utf-8")
+            text = text.replace(f"/{old}.py", f"/{new}.py")
+            file.write_text(imports.sub(rf"\1{new}\2", text), encoding="utf-8")
+
+
+def wording(tree: Path) -> None:
+    """A patch: other words in comments, documentation and one question."""
+    replace(tree, "template/train.py.jinja", "Trains an image", "Trains the image")
+    replace(tree, f"{PACKAGE}/errors.py", "that the user can mend", "that you can mend")
+    replace(tree, "template/README.md.jinja", "## Install\n", "## Installation\n")
+    replace(tree, "copier.yml", "help: Which tricks?", "help: Which training tricks?")
+
+
+def trick(tree: Path) -> None:
+    """A minor version: gradient clipping, the worked example of CONTRIBUTING.md."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    [diff] = re.findall(r"^```diff\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    git(tree, "apply", "--exclude=tests/*", "-", text=diff)
+
+
+def defaults(tree: Path) -> None:
+    """A minor version: other defaults, changed lines, and a new file."""
+    settings = f"{PACKAGE}/settings.py.jinja"
+    replace(tree, settings, "epochs: int = 10", "epochs: int = 12")
+    replace(tree, settings, "batch_size: int = 128", "batch_size: int = 256")
+    replace(
+        tree,
+        "copier.yml",
+        "default: Image classification with PyTorch",
+        "default: An image classifier",
+    )
+    replace(tree, "template/train.py.jinja", 'unit="batch"', 'unit="batches"')
+    replace(tree, f"{PACKAGE}/files.py", "import os\n", "import os\nimport sys\n")
+    replace(tree, "template/.gitignore", "build/\n", "build/\nwheels/\n")
+    replace(tree, "template/pyproject.toml.jinja", "\n[tool.", "\n# A tool.\n[tool.")
+    (tree / "template" / "CITATION.cff.jinja").write_text(
+        "cff-version: 1.2.0\ntitle: {{ project_name | tojson }}\n", encoding="utf-8"
+    )
+
+
+def layout(tree: Path) -> None:
+    """A major version: renamed modules and functions, a removed file, new checkpoints."""
+    rename(tree, "*/schedule.py", "schedule", "learning_rate")
+    rename(tree, "*/{% if swa %}swa.py*", "swa", "averaging")
+    rename(tree, "tests/{% if swa %}test_swa.py*", "test_swa", "test_averaging")
+    (tree / "template" / ".github" / "workflows" / "ci.yml").unlink()
+    replace(tree, "template/train.py.jinja", "optimizer_step(", "update_weights(")
+    for name in (tree / PACKAGE).glob("*checkpoint.py*"):
+        replace(tree, f"{PACKAGE}/{name.name}", "\nFORMAT = 1\n", "\nFORMAT = 2\n")
+
+
+VERSIONS: dict[str, Callable[[Path], None] | None] = {
+    "v0.1.0": None,
+    "v0.1.1": wording,
+    "v0.2.0": trick,
+    "v0.3.0": defaults,
+    "v1.0.0": layout,
+}
+"""Each tag, and what makes it of the one before."""
+
+
+class Hub:
+    """The template's versions as a hub would hold them, and as plain directories."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        work = directory / "work"
+        work.mkdir(parents=True)
+        for name in ("template", "generator", "docs"):
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, work / name, ignore=ignored)
+        for path in (ROOT / "copier.yml", ROOT / "pyproject.toml", *ROOT.glob("*.md")):
+            shutil.copy(path, work)
+        git(work, "init", "--quiet", "--initial-branch=main")
+        for tag, derive in VERSIONS.items():
+            if derive:
+                derive(work)
+            git(work, "add", "--all")
+            git(work, "commit", "--quiet", f"--message={tag}")
+            git(work, "tag", tag)
+            tree = self.tree(tag)
+            shutil.copytree(work / "template", tree / "template")
+            shutil.copy(work / "copier.yml", tree)
+        (directory / "settings.yml").write_text("{}\n")
+        bare = directory / "hub" / "org" / "torch-tricks.git"
+        git(directory, "clone", "--quiet", "--bare", work, bare)
+
+    def tree(self, version: str) -> Path:
+        """A version outside of git."""
+        return self.directory / "trees" / version
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What makes Copier and git find the hub, and nothing of this machine's user."""
+        return IDENTITY | {
+            "COPIER_CACHE_DIR": str(self.directory / "cache"),
+            "COPIER_SETTINGS_PATH": str(self.directory / "settings.yml"),
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": f"url.file://{self.directory}/hub/.insteadOf",
+            "GIT_CONFIG_VALUE_0": "https://github.com/",
+        }
+
+    @contextmanager
+    def reached(self) -> Iterator[None]:
+        """Makes this process find it: plumbum keeps an environment of its own."""
+        with (
+            mock.patch.dict(os.environ, self.environment),
+            plumbum.local.env(**self.environment),
+        ):
+            yield
