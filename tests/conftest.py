@@ -7,10 +7,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import training
 from zygote import Zygote
+
+if TYPE_CHECKING:
+    from updating import Workshop
 
 Phase = Callable[[str], AbstractContextManager[None]]
 
@@ -33,6 +37,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def zygote() -> Iterator[Zygote]:
     with Zygote() as zygote:
         yield zygote
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> "Workshop":
+    """Several versions of the template, and a maker of projects of them."""
+    from updating import Workshop
+
+    return Workshop(tmp_path_factory.mktemp("workshop"))
 
 
 @pytest.fixture(scope="session")

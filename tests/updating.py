@@ -214,7 +214,9 @@ class Project:
         self.write(name, [self.line(name) for _ in range(1 + number % 20)])
 
     def forget(self, name: str) -> None:
-        self.owned.lines -= {(file, line) for file, line in self.owned.lines if file == name}
+        self.owned.lines -= {
+            (file, line) for file, line in self.owned.lines if file == name
+        }
         self.owned.edited.discard(name)
         if name in self.owned.created:
             self.owned.created.remove(name)
@@ -395,7 +397,9 @@ class Report:
         return dict(re.findall(pattern, self.output, re.MULTILINE))
 
 
-def lost_lines(owned: Owned, after: Files, report: Report | None) -> set[tuple[str, str]]:
+def lost_lines(
+    owned: Owned, after: Files, report: Report | None
+) -> set[tuple[str, str]]:
     """Returns the lines of an owner that an update has dropped.
 
     A line counts as kept in its file, between conflict markers or not, and in a file

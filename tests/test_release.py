@@ -1,0 +1,160 @@
+"""The rules for releases: the changelog's form, and what a candidate is refused for."""
+
+import subprocess
+import sys
+import tomllib
+from dataclasses import replace
+
+import pytest
+import release
+from release import Entry, Surface, read_changelog
+from subsets import ROOT
+from versions import git
+
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+BEFORE = Surface(
+    frozenset({"train.py", "leaf_diseases/swa.py"}),
+    frozenset({"lr", "swa_lr"}),
+    frozenset({"preset", "swa"}),
+    checkpoint_format=1,
+)
+NOTHING = Entry("1.0.0", "unreleased", {})
+EXPLAINED = Entry("1.0.0", "unreleased", {"To do by hand": "-", "Checkpoints": "-"})
+
+
+def test_the_changelog_has_its_form_and_begins_with_this_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert read_changelog(CHANGELOG)[0].version == project["version"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("## 0.1\n", "is not like"),
+        ("## 0.1.0\n", "is not like"),
+        ("## 0.1.0 - soon\n", "is not like"),
+        ("## 0.1.0 - unreleased\n### New\n- x\n", "in this order"),
+        ("## 0.1.0 - unreleased\n### Added\n", "filled"),
+        ("## 0.1.0 - unreleased\n### Fixed\n- x\n### Added\n- x\n", "in this order"),
+        ("## 0.1.0 - unreleased\n## 0.2.0 - 2031-05-17\n", "do not go down"),
+        ("## 0.1.0 - unreleased\n## 0.1.0 - 2031-05-17\n", "do not go down"),
+    ],
+)
+def test_a_changelog_of_another_form_is_refused(text, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        read_changelog(f"# Changelog\n\n{text}")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name"),
+    [
+        ("0.1.0", "0.1.1", "patch"),
+        ("0.1.9", "0.2.0", "major"),
+        ("0.9.0", "1.0.0", "major"),
+        ("1.0.0", "1.0.1", "patch"),
+        ("1.0.9", "1.1.0", "minor"),
+        ("1.9.0", "2.0.0", "major"),
+    ],
+)
+def test_what_went_up(old, new, name):
+    assert release.step(release.parse(old), release.parse(new)) == name
+
+
+@pytest.mark.parametrize(
+    ("change", "went_up", "entry", "problems"),
+    [
+        ({}, "patch", NOTHING, []),
+        ({"flags": {"lr", "swa_lr", "clip_norm"}}, "minor", NOTHING, []),
+        ({"flags": {"lr", "swa_lr", "clip_norm"}}, "patch", NOTHING, ["new minor"]),
+        ({"files": {"train.py"}}, "major", EXPLAINED, []),
+        ({"files": {"train.py"}}, "minor", EXPLAINED, ["leaf_diseases/swa.py went"]),
+        ({"flags": {"lr"}}, "minor", NOTHING, ["--swa-lr went", "'To do by hand'"]),
+        ({"questions": {"preset"}}, "patch", EXPLAINED, ["the question swa went"]),
+        ({"checkpoint_format": 2}, "major", EXPLAINED, []),
+        ({"checkpoint_format": 2}, "major", NOTHING, ["needs 'Checkpoints'"]),
+        ({"checkpoint_format": 2}, "minor", EXPLAINED, ["new major version"]),
+    ],
+)
+def test_a_bump_that_is_too_small_is_refused(change, went_up, entry, problems):
+    found = list(
+        release.bump_problems(BEFORE, replace(BEFORE, **change), went_up, entry)
+    )
+    assert len(found) == len(problems)
+    assert all(part in problem for part, problem in zip(problems, found, strict=True))
+
+
+def test_what_owners_rely_on_is_read_from_the_template(workshop):
+    before, after = (
+        release.surface(workshop.hub.tree(version), workshop.directory / version)
+        for version in ("v0.1.1", "v1.0.0")
+    )
+    assert before.files - after.files == {
+        ".github/workflows/ci.yml",
+        "leaf_diseases/schedule.py",
+        "leaf_diseases/swa.py",
+        "tests/test_swa.py",
+    }
+    assert after.flags - before.flags == {"clip_norm"}
+    assert after.questions - before.questions == {"grad_clipping"}
+    assert (before.checkpoint_format, after.checkpoint_format) == (1, 2)
+
+
+@pytest.fixture
+def candidate(tmp_path):
+    """A repository of version 0.2.0 after a release of 0.1.0."""
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "0.1.0"\n')
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message=First")
+    git(tmp_path, "tag", "v0.1.0")
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "0.2.0"\n')
+    (tmp_path / "CHANGELOG.md").write_text(
+        "## 0.2.0 - 2031-05-17\n\n### Added\n\n- x\n"
+    )
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message=Second")
+    return tmp_path
+
+
+def test_a_candidate_that_agrees_with_itself(candidate):
+    assert list(release.stated_problems(candidate, "0.2.0")) == []
+    git(candidate, "tag", "v0.2.0")
+    assert list(release.stated_problems(candidate, "0.2.0")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "problem"),
+    [
+        ("pyproject.toml", "0.2.0", "0.1.0", "pyproject.toml says 0.1.0"),
+        ("CHANGELOG.md", "0.2.0", "0.3.0", "CHANGELOG.md begins with 0.3.0"),
+        ("CHANGELOG.md", "2031-05-17", "unreleased", "no date"),
+        ("CHANGELOG.md", "### Added", "### News", "CHANGELOG.md: 0.2.0 may have"),
+    ],
+)
+def test_a_candidate_that_does_not(candidate, name, old, new, problem):
+    text = (candidate / name).read_text()
+    (candidate / name).write_text(text.replace(old, new))
+    found = list(release.stated_problems(candidate, "0.2.0"))
+    assert len(found) == 2
+    assert problem in found[0]
+    assert "uncommitted" in found[1]
+
+
+def test_a_candidate_whose_version_is_taken(candidate):
+    git(candidate, "tag", "v0.2.0", "v0.1.0")
+    [problem] = release.stated_problems(candidate, "0.2.0")
+    assert "another commit" in problem
+    git(candidate, "tag", "v0.3.0", "v0.1.0")
+    git(candidate, "tag", "--delete", "v0.2.0")
+    [problem] = release.stated_problems(candidate, "0.2.0")
+    assert "v0.3.0 is out already" in problem
+
+
+@pytest.mark.parametrize("version", ["", "v0.1.0", "0.1", "0.1.0rc1"])
+def test_a_version_that_is_none_is_refused_in_one_line(version):
+    command = [sys.executable, "tests/release.py", version]
+    result = subprocess.run(
+        command, capture_output=True, check=False, cwd=ROOT, encoding="utf-8"
+    )
+    assert result.returncode == 2
+    assert result.stderr == "name the version: make release-check VERSION=1.2.0\n"
