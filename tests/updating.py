@@ -24,6 +24,7 @@ from unittest import mock
 import copier
 import copier._template
 import copier._vcs
+import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from rendering import (
@@ -33,10 +34,13 @@ from rendering import (
     render_version,
 )
 from subsets import ROOT, all_subsets
+from torch_tricks.cli import app
+from typer.testing import CliRunner
 from versions import SOURCE, VERSIONS, Hub, git
 
 ANSWERS = ".copier-answers.yml"
-IGNORED = "runs/first/model.pt"
+IGNORED, WEIGHTS = "runs/first/model.pt", b"\x00weights\xff"
+"""A file of a run, which git ignores."""
 MARKER = re.compile(r"^(?:<{7} |={7}$|>{7} )", re.MULTILINE)
 RENAMED = {
     "schedule.py": "learning_rate.py",
@@ -106,6 +110,15 @@ class Project:
         self.owned = Owned()
         self.written = 0
 
+    def torch_tricks(self, *arguments: str) -> "Report":
+        """Runs the command line in the project, in this process."""
+        with chdir(self.path):
+            result = CliRunner().invoke(app, arguments, prog_name="torch-tricks")
+        return Report(result.exit_code, result.stdout, result.stderr)
+
+    def files(self) -> Files:
+        return read_files(self.path)
+
     def commit(self) -> None:
         git(self.path, "add", "--all")
         git(self.path, "commit", "--quiet", "--allow-empty", "--message=Work")
@@ -127,8 +140,11 @@ class Project:
                     self.owned.created.add(name)
                 self.write(name, [self.line(name, "# "), self.line(name, "# ")])
         elif files:
-            name = files[edit.file % len(files)]
-            getattr(self, edit.kind.replace(" ", "_"))(name, edit.line)
+            self.do_to(files[edit.file % len(files)], edit)
+
+    def do_to(self, name: str, edit: Edit) -> None:
+        """Does an edit to the file of this name."""
+        getattr(self, edit.kind.replace(" ", "_"))(name, edit.line)
 
     def line(self, name: str, indent: str = "") -> str:
         """Returns a line that is nowhere else, and that must stay."""
@@ -244,6 +260,13 @@ class Case:
     command: tuple[str, ...]
     """The command after `torch-tricks`."""
     edits: tuple[Edit, ...]
+
+    @property
+    def tricks(self) -> frozenset[str]:
+        """The tricks that are in after the command."""
+        if self.command[0] == "update":
+            return tricks_of(self.new, self.answers)
+        return tricks_of(self.old, self.answers).symmetric_difference(self.command[1:])
 
 
 def update_case(old: str, new: str, seed: int, edits: int) -> Case:
@@ -368,10 +391,19 @@ class Workshop:
             (path / name).write_bytes(content)
         git(path, "init", "--quiet", "--initial-branch=main")
         (path / IGNORED).parent.mkdir(parents=True)
-        (path / IGNORED).write_bytes(b"\x00weights\xff")
+        (path / IGNORED).write_bytes(WEIGHTS)
         project = Project(path)
         project.commit()
         return project
+
+    def remove(self, project: Project) -> None:
+        shutil.rmtree(project.path)
+
+
+def recorded_answers(files: Files) -> Answers:
+    """The answers that a project records."""
+    recorded = yaml.safe_load(files[ANSWERS])
+    return {name: value for name, value in recorded.items() if name[0] != "_"}
 
 
 @dataclass
@@ -380,6 +412,7 @@ class Report:
 
     exit_code: int
     output: str
+    errors: str = ""
 
     def names(self, word: str) -> set[str]:
         """The paths in the lines that begin with a word."""
@@ -454,15 +487,14 @@ def faults(
         expect(name not in after, f"{name} should have gone")
     for name in owned.deleted & old.keys() & new.keys():
         expect(name not in after, f"{name} has come back")
-    for name in owned.created - new.keys() - moved:
-        expect(after.get(name) == mine[name], f"{name} of the owner was changed")
+    for name in owned.created:
+        expect(name in after, f"{name} of the owner is gone")
     for name in owned.edited & old.keys() & new.keys() - conflicts:
         merged = merge(mine[name], old[name], new[name])
         expect(merged in (None, after.get(name)), f"{name} is not merged")
     for name in after.keys() - new.keys() - mine.keys() - aside.keys():
         expect(False, f"{name} comes from nowhere")
-    for name in mine.keys() - old.keys() - owned.created:
-        expect(after.get(name) == mine[name], f"{name}, which is ignored, was changed")
+    expect(after.get(IGNORED) == WEIGHTS, f"{IGNORED}, which git ignores, was changed")
     marked = {name for name, content in after.items() if MARKER.search(text(content))}
     expect(marked == conflicts, f"markers in {marked}, but {conflicts} listed")
     for name in imported_but_deleted(owned, new, after):
@@ -516,9 +548,7 @@ def plain_update(workshop: Workshop, project: Path, case: Case) -> None:
     """Does with plain Copier what a case's command does."""
     data: dict[str, Any] = {}
     if case.command[0] != "update":
-        inside = tricks_of(case.old, case.answers)
-        changed = inside.symmetric_difference(case.command[1:])
-        data = {trick: trick in changed for trick in all_tricks(case.old)}
+        data = {trick: trick in case.tricks for trick in all_tricks(case.old)}
         data |= {"preset": "custom", "parallel": "dp" if data["parallel"] else "none"}
     with workshop.at_hand():
         copier.run_update(
@@ -549,7 +579,7 @@ def compare(directory: Path, number: int) -> None:
         project = workshop.project(case.old, case.answers)
         project.edit(case.edits)
         plain_update(workshop, project.path, case)
-        lost = lost_lines(project.owned, read_files(project.path), None)
+        lost = lost_lines(project.owned, project.files(), None)
         losses.append(len(lost))
         print(case.command, case.old, len(project.owned.lines), sorted(lost)[:3])
 

@@ -1,0 +1,199 @@
+"""Updates lose nothing, whatever an owner has done to a project."""
+
+import os
+from collections import Counter
+from itertools import combinations
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from killing import Killing
+from subsets import Subset, all_subsets, questions
+from updating import (
+    IGNORED,
+    PACKAGE,
+    WEIGHTS,
+    Edit,
+    SEEDS,
+    SIZES,
+    Case,
+    Workshop,
+    faults,
+    lost_lines,
+    recorded_answers,
+    some_answers,
+    trick_case,
+    tricks_of,
+    update_case,
+)
+from versions import VERSIONS
+
+MORE = int(os.environ.get("TORCH_TRICKS_UPDATES", "1"))
+"""How many times as many cases to try, of which no two times are the same ones."""
+PAIRS = list(combinations(VERSIONS, 2))
+
+
+def cases(number: int) -> settings:
+    """Always the same cases; with TORCH_TRICKS_UPDATES more, and others each time."""
+    return settings(
+        max_examples=number * MORE,
+        derandomize=MORE == 1,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@pytest.fixture(autouse=True)
+def quick(workshop):
+    with workshop.at_hand():
+        yield
+
+
+def try_case(workshop: Workshop, case: Case) -> Counter:
+    """Runs a case's command on an edited project, and judges what it leaves.
+
+    Returns:
+        How many lines the owner wrote, and what became of files.
+    """
+    project = workshop.project(case.old, case.answers)
+    project.edit(case.edits)
+    mine = project.files()
+    report = project.torch_tricks(*case.command)
+    after = project.files()
+    assert report.exit_code in (0, 1), report.errors
+    old, answers = workshop.fresh(case.old, case.answers), recorded_answers(after)
+    assert tricks_of(case.new, answers) == case.tricks
+    for name in ("project_name", "package_name", "description", "author"):
+        assert answers[name] == recorded_answers(old)[name]
+    new = workshop.fresh(case.new, answers)
+    assert lost_lines(project.owned, after, report) == set(), report.output
+    found = faults(project.owned, old, mine, new, after, report)
+    assert found == [], report.output
+    workshop.remove(project)
+    return Counter(
+        lines=len(project.owned.lines),
+        kept_aside=len(report.kept_aside),
+        conflicts=len(report.names("conflict")),
+        renamed=len(report.renamed),
+        missing=len(report.names("missing")),
+    )
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS, ids="-".join)
+def test_an_update_loses_no_line(old, new, workshop):
+    @cases(12)
+    @given(SEEDS, SIZES)
+    def run(seed, edits):
+        try_case(workshop, update_case(old, new, seed, edits))
+
+    run()
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_a_change_of_tricks_loses_no_line(part, workshop):
+    @cases(12)
+    @given(SEEDS, SIZES)
+    def run(seed, edits):
+        try_case(workshop, trick_case(seed * 3 + part, edits))
+
+    run()
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS, ids="-".join)
+def test_an_untouched_project_becomes_a_fresh_copy(old, new, workshop):
+    """The update, and then the way from one subset of the tricks to another."""
+
+    @cases(20)
+    @given(SEEDS)
+    def run(seed):
+        random = Random(seed)
+        answers = some_answers(random)
+        project = workshop.project(old, answers)
+        command = ("update", "--to", new)
+        expect_fresh(workshop, project, new, tricks_of(new, answers), *command)
+        project.commit()
+        inside = tricks_of(new, answers)
+        wanted = tricks_of(new, random.choice(all_subsets()).answers)
+        if added := sorted(wanted - inside):
+            expect_fresh(workshop, project, new, inside | wanted, "add", *added)
+            project.commit()
+        if removed := sorted(inside - wanted):
+            expect_fresh(workshop, project, new, wanted, "remove", *removed)
+        workshop.remove(project)
+
+    run()
+
+
+def expect_fresh(workshop, project, version, tricks, *command):
+    """Runs a command on an untouched project, and expects what a fresh copy would be."""
+    report = project.torch_tricks(*command)
+    assert report.exit_code == 0, report.errors or report.output
+    after = project.files()
+    answers = recorded_answers(after)
+    assert tricks_of(version, answers) == tricks
+    assert after.pop(IGNORED) == WEIGHTS
+    assert after == workshop.fresh(version, answers)
+
+
+TRICKS = list(questions())
+LONG_WAY = ("v0.1.0", "v1.0.0")
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_each_trick_comes_and_goes(trick, workshop):
+    """In the minimal and the full project of every other trick, and of none."""
+    others = [other for other in TRICKS if other != trick]
+    minimal = [set(), *({other} for other in others)]
+    for tricks in [*minimal, *({*others} - left for left in minimal)]:
+        project = workshop.project("v0.1.0", answers_for(tricks))
+        before = project.files()
+        expect_fresh(workshop, project, "v0.1.0", {*tricks, trick}, "add", trick)
+        project.commit()
+        expect_fresh(workshop, project, "v0.1.0", tricks, "remove", trick)
+        assert project.files() == before
+        workshop.remove(project)
+
+
+def answers_for(tricks):
+    levels = [
+        levels[1] if name in tricks else levels[0]
+        for name, levels in questions().items()
+    ]
+    return Subset(tuple(levels)).answers
+
+
+@pytest.fixture(scope="module", params=["update", "add", "remove"])
+def killed(request, workshop):
+    """A project to kill a command in, and what it is before and after.
+
+    The command changes, adds, removes and renames files, and keeps one aside.
+    """
+    with workshop.at_hand():
+        answers = answers_for({"seeding", "swa", "mixup"})
+        command = {
+            "update": ("update", "--to", "v1.0.0"),
+            "add": ("add", "amp", "resume"),
+            "remove": ("remove", "swa", "seeding"),
+        }[request.param]
+        project = workshop.project("v0.1.0", answers)
+        for name in (f"{PACKAGE}/swa.py", ".github/workflows/ci.yml", "train.py"):
+            project.do_to(name, Edit("append", 0, 1))
+        project.commit()
+        yield Killing(project, command)
+
+
+def test_a_command_killed_before_any_step_can_be_undone(killed):
+    """Before each call that writes, renames or removes a file, or starts git."""
+    outcomes = killed.at_every_step()
+    assert outcomes.count("undone") > 5
+    # What was copied at a step is what a kill leaves.
+    for step in (1, outcomes.index("undone") + 1, len(outcomes)):
+        assert killed.at_step(step) == outcomes[step - 1]
+
+
+def test_a_command_killed_at_any_time_can_be_undone(killed):
+    """With the git that it runs, in the middle of whatever that is doing."""
+    random = Random(0)
+    for _ in range(5 * MORE):
+        killed.after_seconds(random.random() * killed.seconds)
