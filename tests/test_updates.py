@@ -6,17 +6,18 @@ from itertools import combinations
 from random import Random
 
 import pytest
+import training
 from hypothesis import HealthCheck, given, settings
 from killing import Killing
 from subsets import Subset, all_subsets, questions
 from updating import (
     IGNORED,
     PACKAGE,
-    WEIGHTS,
-    Edit,
     SEEDS,
     SIZES,
+    WEIGHTS,
     Case,
+    Edit,
     Workshop,
     faults,
     lost_lines,
@@ -146,7 +147,7 @@ def test_each_trick_comes_and_goes(trick, workshop):
     others = [other for other in TRICKS if other != trick]
     minimal = [set(), *({other} for other in others)]
     for tricks in [*minimal, *({*others} - left for left in minimal)]:
-        project = workshop.project("v0.1.0", answers_for(tricks))
+        project = workshop.project("v0.1.0", subset_of(tricks).answers)
         before = project.files()
         expect_fresh(workshop, project, "v0.1.0", {*tricks, trick}, "add", trick)
         project.commit()
@@ -155,12 +156,12 @@ def test_each_trick_comes_and_goes(trick, workshop):
         workshop.remove(project)
 
 
-def answers_for(tricks):
+def subset_of(tricks):
     levels = [
         levels[1] if name in tricks else levels[0]
         for name, levels in questions().items()
     ]
-    return Subset(tuple(levels)).answers
+    return Subset(tuple(levels))
 
 
 @pytest.fixture(scope="module", params=["update", "add", "remove"])
@@ -170,7 +171,7 @@ def killed(request, workshop):
     The command changes, adds, removes and renames files, and keeps one aside.
     """
     with workshop.at_hand():
-        answers = answers_for({"seeding", "swa", "mixup"})
+        answers = subset_of({"seeding", "swa", "mixup"}).answers
         command = {
             "update": ("update", "--to", "v1.0.0"),
             "add": ("add", "amp", "resume"),
@@ -197,3 +198,36 @@ def test_a_command_killed_at_any_time_can_be_undone(killed):
     random = Random(0)
     for _ in range(5 * MORE):
         killed.after_seconds(random.random() * killed.seconds)
+
+
+@pytest.fixture(scope="module")
+def trained(workshop, zygote, folder):
+    """A project of the first version, committed, in which a run has left checkpoints."""
+    subset = subset_of({"seeding", "amp", "accumulation", "swa", "mixup", "resume"})
+    project = workshop.project("v0.1.0", subset.answers)
+    flags = training.flags(subset, folder, folder)
+    run = project.path / "runs" / "whole"
+    training.train(zygote.run, project.path, *flags, "--run-dir", run)
+    return project, subset, flags, run
+
+
+@pytest.mark.parametrize("version", ["v0.1.1", "v0.2.0"])
+def test_a_run_goes_on_after_an_update(version, trained, workshop, zygote):
+    """To the last bit, where the update changed nothing in training."""
+    project, subset, flags, run = trained
+    copy = workshop.copy(project)
+    report = copy.torch_tricks("update", "--to", version)
+    assert report.exit_code == 0, report.errors
+    assert "changed train.py" in report.output
+    run = copy.path / run.relative_to(project.path)
+    training.stop_and_resume(zygote.run, subset, copy.path, run, flags)
+
+
+def test_a_run_is_refused_where_checkpoints_have_changed(trained, workshop, zygote):
+    project, subset, flags, run = trained
+    copy = workshop.copy(project)
+    assert copy.torch_tricks("update", "--to", "v1.0.0").exit_code == 0
+    more = ("--run-dir", copy.path / "runs" / "whole", "--resume", "auto")
+    result = zygote.run(copy.path, "train.py", *flags, *more)
+    assert result.returncode == 1
+    assert "is no checkpoint of this version: start a new run" in result.stderr

@@ -396,6 +396,13 @@ class Workshop:
         project.commit()
         return project
 
+    def copy(self, project: Project) -> Project:
+        """Copies an unedited project, its ignored files included."""
+        self.projects += 1
+        path = self.directory / f"project-{self.projects}"
+        shutil.copytree(project.path, path)
+        return Project(path)
+
     def remove(self, project: Project) -> None:
         shutil.rmtree(project.path)
 
