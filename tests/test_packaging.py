@@ -85,7 +85,17 @@ def requirements(name):
 def empty_environment(tmp_path_factory):
     """A virtual environment with the wheel of `torch-tricks` and what it requires."""
     directory = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", directory, cwd=ROOT)
+    run(
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "-t",
+        "wheel",
+        "-d",
+        directory,
+        cwd=ROOT,
+    )
     [wheel] = directory.glob("*.whl")
     environment = directory / "environment"
     run(sys.executable, "-m", "venv", "--without-pip", environment)

@@ -13,6 +13,7 @@ from subsets import Subset, all_subsets, questions
 from updating import (
     IGNORED,
     PACKAGE,
+    PRESETS,
     SEEDS,
     SIZES,
     WEIGHTS,
@@ -138,7 +139,7 @@ def expect_fresh(workshop, project, version, tricks, *command):
 
 
 TRICKS = list(questions())
-LONG_WAY = ("v0.1.0", "v1.0.0")
+NEW_TRICK = "grad_clipping"
 
 
 @pytest.mark.parametrize("trick", TRICKS)
@@ -198,6 +199,45 @@ def test_a_command_killed_at_any_time_can_be_undone(killed):
     random = Random(0)
     for _ in range(5 * MORE):
         killed.after_seconds(random.random() * killed.seconds)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Answers every question with yes, and returns the names of those that were asked."""
+    names = []
+
+    def answer(questions, answers):
+        [question] = questions
+        names.append(question["name"])
+        return {question["name"]: True}
+
+    monkeypatch.setattr("copier._main.unsafe_prompt", answer)
+    monkeypatch.setattr("torch_tricks.cli.can_ask", lambda: True)
+    return names
+
+
+def test_who_chose_one_by_one_is_asked_only_about_what_is_new(workshop, asked):
+    answers = subset_of({"seeding", "swa"}).answers
+    project = workshop.project("v0.1.0", answers)
+    tricks = {"seeding", "swa", NEW_TRICK}
+    expect_fresh(workshop, project, "v0.2.0", tricks, "update", "--to", "v0.2.0")
+    assert asked == [NEW_TRICK]
+    project.commit()
+    expect_fresh(workshop, project, "v1.0.0", tricks, "update")
+    assert asked == [NEW_TRICK]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_who_chose_a_preset_gets_what_it_gained(workshop, asked, preset):
+    project = workshop.project("v0.1.0", {"preset": preset})
+    tricks = {
+        "minimal": set(),
+        "recommended": {"seeding", "prefetcher", "amp", "resume"},
+        "everything": {*TRICKS, NEW_TRICK},
+    }[preset]
+    expect_fresh(workshop, project, "v0.2.0", tricks, "update", "--to", "v0.2.0")
+    assert recorded_answers(project.files())["preset"] == preset
+    assert asked == []
 
 
 @pytest.fixture(scope="module")
