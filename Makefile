@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint docs bench clean
+.PHONY: demo test lint docs bench release-check clean
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -38,5 +38,17 @@ docs: .venv/installed
 bench: .venv/installed
 	OMP_NUM_THREADS=1 .venv/bin/python benchmarks/run.py
 
+# Checks whether a version can be released: make release-check VERSION=0.2.0
+# Its wheel is installed as anybody would, from the package index.
+release-check: .venv/installed
+	.venv/bin/python tests/release.py $(VERSION)
+	rm -rf build/release
+	.venv/bin/python -m hatchling build -t wheel -d build/release
+	$(PYTHON) -m venv build/release/environment
+	build/release/environment/bin/python $(PIP) build/release/*.whl
+	build/release/environment/bin/torch-tricks new build/release/project \
+		--template . --ref HEAD --preset everything --name "Release Check"
+	$(MAKE) test
+
 clean:
-	rm -rf .venv .venv-floor demo
+	rm -rf .venv .venv-floor build demo

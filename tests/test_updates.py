@@ -264,7 +264,7 @@ def test_a_run_goes_on_after_an_update(version, trained, workshop, zygote):
 
 
 def test_a_run_is_refused_where_checkpoints_have_changed(trained, workshop, zygote):
-    project, subset, flags, run = trained
+    project, _, flags, _ = trained
     copy = workshop.copy(project)
     assert copy.torch_tricks("update", "--to", "v1.0.0").exit_code == 0
     more = ("--run-dir", copy.path / "runs" / "whole", "--resume", "auto")
