@@ -52,24 +52,35 @@ class Killing:
         status = git(self.path, "status", "--porcelain", "--ignored")
         return read_files(self.path), status
 
-    def at_every_step(self) -> list[str]:
-        """Judges what a kill would leave before each step of the command.
+    def at_every_step(self) -> dict[int, str]:
+        """Judges what a kill would leave before each step of the command, by its number.
 
         The command runs once and the project is copied before each step, for that is
-        what a kill would leave: nothing that it has not yet written can come after.
+        what a kill would leave: nothing that it has not yet written can come after. Steps
+        that have changed nothing are passed over.
         """
         self.restore()
         shutil.rmtree(self.snapshots, ignore_errors=True)
         self.snapshots.mkdir()
-        self.run(self.take_snapshot)
+        seen: list[Any] = []
+        self.run(lambda step: self.take_snapshot(step, seen))
         assert self.state() == self.after
-        judgements = []
+        judgements = {}
         for snapshot in sorted(self.snapshots.glob("*.out")):
             self.restore(snapshot.with_suffix(""))
-            judgements.append(self.judge(snapshot.read_text(encoding="utf-8")))
+            printed = snapshot.read_text(encoding="utf-8")
+            judgements[int(snapshot.stem)] = self.judge(printed)
         return judgements
 
-    def take_snapshot(self, step: int) -> None:
+    def take_snapshot(self, step: int, seen: list[Any]) -> None:
+        status = {
+            path: (status.st_ino, status.st_size, status.st_mtime_ns)
+            for path in self.path.rglob("*")
+            if (status := path.lstat())
+        }
+        if [status] == seen:
+            return
+        seen[:] = [status]
         snapshot = self.snapshots / f"{step:05}"
         shutil.copytree(self.path, snapshot, symlinks=True)
         shutil.copy(self.output, snapshot.with_suffix(".out"))
@@ -85,11 +96,39 @@ class Killing:
         self.run(kill)
         return self.judge(self.output.read_text(encoding="utf-8"))
 
-    def after_seconds(self, seconds: float) -> str:
-        """Kills the command and the processes that it has started, after some time."""
+    def when_changed(self, name: str) -> str:
+        """Kills the command as soon as a file has changed, and judges what it leaves.
+
+        The git processes that it has started are killed, too.
+        """
         self.restore()
-        self.run(kill_after=seconds)
+        path, content = self.path / name, self.before[0].get(name)
+
+        def has_changed() -> bool:
+            try:
+                return path.read_bytes() != content
+            except FileNotFoundError:
+                return content is not None
+
+        self.run(kill_when=has_changed)
         return self.judge(self.output.read_text(encoding="utf-8"))
+
+    def after_seconds(self, seconds: float) -> str:
+        """Kills the command, and its git processes, after some time."""
+        self.restore()
+        end = time.monotonic() + seconds
+        self.run(kill_when=lambda: time.monotonic() > end)
+        return self.judge(self.output.read_text(encoding="utf-8"))
+
+    @property
+    def changed_files(self) -> list[str]:
+        """The files that the command changes, adds and removes."""
+        (before, _), (after, _) = self.before, self.after
+        return [
+            name
+            for name in sorted(before.keys() | after.keys())
+            if before.get(name) != after.get(name)
+        ]
 
     def judge(self, printed: str) -> str:
         """Returns whether the project is as before, updated, or was brought back.
@@ -99,7 +138,7 @@ class Killing:
         """
         if (state := self.state()) in (self.before, self.after):
             return "before" if state == self.before else "after"
-        commands = set(re.findall(r"^ *(git .*)$", printed, re.MULTILINE))
+        commands = set(re.findall(r"^to go back: (git .*)$", printed, re.MULTILINE))
         assert len(commands) == 1, printed
         undone = subprocess.run(
             shlex.split(commands.pop()), cwd=self.path, capture_output=True, check=False
@@ -108,16 +147,22 @@ class Killing:
         assert self.state() == self.before
         return "undone"
 
-    def run(self, step: Step | None = None, kill_after: float | None = None) -> None:
+    def run(
+        self, step: Step | None = None, kill_when: Callable[[], bool] | None = None
+    ) -> None:
         """Runs the command in a fork, with a call before each step that changes files."""
         child = os.fork()
         if child == 0:
             self.be_the_command(step)
-        if kill_after is not None:
-            time.sleep(kill_after)
-            # The child leads a group, to which the git processes belong.
-            os.killpg(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        ended = (0, 0)
+        while kill_when and ended == (0, 0):
+            if kill_when():
+                # The child leads a group, to which the git processes belong.
+                os.killpg(child, signal.SIGKILL)
+                break
+            ended = os.waitpid(child, os.WNOHANG)
+        if ended == (0, 0):
+            os.waitpid(child, 0)
 
     def be_the_command(self, step: Step | None) -> None:
         """Becomes the command, in a process that does not return."""
@@ -167,5 +212,8 @@ def changes_files(event: str, arguments: tuple[Any, ...], directory: Path) -> bo
         return False
     if isinstance(path, int):
         return False
+    if event in ("os.remove", "os.rmdir", "os.mkdir") and arguments[-1] != -1:
+        # Relative to a directory that is open, as shutil.rmtree does it.
+        path = os.path.join(os.readlink(f"/proc/self/fd/{arguments[-1]}"), path)
     path = os.path.abspath(os.fsdecode(path))
     return path == str(directory) or path.startswith(f"{directory}{os.sep}")
