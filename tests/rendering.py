@@ -19,6 +19,7 @@ from unittest import mock
 import copier
 import copier._main
 import copier._template
+import copier._vcs
 import jinja2
 from subsets import ROOT, Subset, covering_array
 
@@ -35,7 +36,12 @@ def render_version(
     template: Path, destination: Path, answers: Mapping[str, Any]
 ) -> Path:
     """Renders a project of a template that lies outside of git."""
-    with compiled_templates_kept(), git_left_alone():
+    with (
+        compiled_templates_kept(),
+        git_left_alone(),
+        mock.patch.object(copier._vcs, "is_git_repo_root", return_value=False),
+        mock.patch.object(copier._vcs, "is_git_bundle", return_value=False),
+    ):
         copier.run_copy(
             str(template),
             destination,
