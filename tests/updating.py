@@ -7,6 +7,7 @@ lines that are lost:
 """
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -354,12 +355,12 @@ class Workshop:
             yield
 
     def clone(self, url: str, ref: str, location: str) -> str:
-        """Copies the first clone of each version, for Copier makes many of them."""
+        """Links the first clone of each version, for Copier makes many and edits none."""
         kept = self.directory / "clones" / ref
         if not kept.exists():
             kept.mkdir(parents=True)
             copier._vcs.clone(url, ref, str(kept))
-        shutil.copytree(kept, location, dirs_exist_ok=True)
+        shutil.copytree(kept, location, copy_function=os.link, dirs_exist_ok=True)
         return location
 
     def version_from_git(self, pattern: dunamai.Pattern) -> dunamai.Version:
@@ -584,7 +585,7 @@ def compare(workshop: Workshop, number: int) -> None:
         plain_update(plain.path, case)
         lost = lost_lines(project.owned, project.files(), report)
         plain_lost = lost_lines(project.owned, plain.files(), None)
-        totals += Counter(
+        totals.update(
             {
                 "cases": 1,
                 "lines of owners": len(project.owned.lines),

@@ -69,7 +69,8 @@ def trick(tree: Path) -> None:
     """A minor version: gradient clipping, the worked example of CONTRIBUTING.md."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     [diff] = re.findall(r"^```diff\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    git(tree, "apply", "--exclude=tests/*", "-", text=diff)
+    kept = ("--include=copier.yml", "--include=template/*")
+    git(tree, "apply", *kept, "-", text=diff)
 
 
 def defaults(tree: Path) -> None:
@@ -120,11 +121,8 @@ class Hub:
         self.directory = directory
         work = directory / "work"
         work.mkdir(parents=True)
-        for name in ("template", "generator", "docs"):
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / name, work / name, ignore=ignored)
-        for path in (ROOT / "copier.yml", ROOT / "pyproject.toml", *ROOT.glob("*.md")):
-            shutil.copy(path, work)
+        shutil.copytree(ROOT / "template", work / "template")
+        shutil.copy(ROOT / "copier.yml", work)
         git(work, "init", "--quiet", "--initial-branch=main")
         for tag, derive in VERSIONS.items():
             if derive:
