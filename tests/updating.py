@@ -595,7 +595,7 @@ def compare(workshop: Workshop, number: int) -> None:
                 "cases in which torch-tricks lost lines": bool(lost),
                 "files kept aside": len(report.kept_aside),
                 "cases with files kept aside": bool(report.kept_aside),
-                "files renamed with edits": len(report.renamed),
+                "files renamed": len(report.renamed),
                 "files with conflicts": len(report.names("conflict")),
             }
         )
