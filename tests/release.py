@@ -10,11 +10,12 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import copier
+import yaml
 from rendering import PACKAGE, PROJECT
 from subsets import ROOT
 from versions import git
@@ -96,7 +97,11 @@ def surface(template: Path, project: Path) -> Surface:
     """
     answers = PROJECT | {"preset": "everything"}
     copier.run_copy(str(template), project, answers, defaults=True, quiet=True)
-    files = {path.relative_to(project).as_posix() for path in project.rglob("*.*")}
+    files = {
+        path.relative_to(project).as_posix()
+        for path in project.rglob("*")
+        if path.is_file()
+    }
     settings = ast.parse((project / PACKAGE / "settings.py").read_text("utf-8"))
     fields = {
         node.target.id
@@ -168,28 +173,29 @@ def released(root: Path) -> list[str]:
 
 
 def update_problems(
-    root: Path, old: str, version: str, directory: Path
+    root: Path,
+    old: str,
+    version: str,
+    directory: Path,
+    presets: Sequence[str] = PRESETS,
 ) -> Iterator[str]:
     """Updates untouched projects from an old tag, and yields how they differ from new ones."""
     candidate = directory / "candidate"
     git(directory, "clone", "--quiet", root, candidate)
     git(candidate, "tag", "--force", f"v{version}")
-    for preset in PRESETS:
+    for preset in presets:
         updated, fresh = directory / f"{preset}-updated", directory / f"{preset}-fresh"
-        options = (
-            "--template",
-            candidate,
-            "--preset",
-            preset,
-            "--name",
-            "Leaf Diseases",
-        )
-        torch_tricks("new", updated, *options, "--ref", old)
-        torch_tricks("new", fresh, *options, "--ref", f"v{version}")
+        source = ("--template", candidate, "--ref")
+        choice = ("--preset", preset, "--name", "Leaf Diseases")
+        torch_tricks("new", updated, *source, old, *choice)
         git(updated, "init", "--quiet")
         git(updated, "add", "--all")
         git(updated, "commit", "--quiet", "--message=Start")
         torch_tricks("update", "--to", f"v{version}", "--project", updated)
+        # An answer that was a default stays what it was when the default moves.
+        recorded = yaml.safe_load((updated / ".copier-answers.yml").read_text("utf-8"))
+        answers = [f"--data={k}={v}" for k, v in recorded.items() if k[0] != "_"]
+        torch_tricks("new", fresh, *source, f"v{version}", *answers)
         # It compares all files, and would compare git's own.
         shutil.rmtree(updated / ".git")
         result = subprocess.run(

@@ -150,6 +150,25 @@ def test_a_candidate_whose_version_is_taken(candidate):
     assert "v0.3.0 is out already" in problem
 
 
+def test_a_candidate_is_updated_to(workshop, tmp_path, monkeypatch):
+    work = workshop.hub.directory / "work"
+    arguments = (work, "v0.1.0", "1.0.0")
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    good.mkdir()
+    assert list(release.update_problems(*arguments, good, ["minimal"])) == []
+
+    def edit_too(*command, run=release.torch_tricks):
+        run(*command)
+        if command[0] == "update":
+            (bad / "minimal-updated" / "train.py").write_text("")
+
+    monkeypatch.setattr(release, "torch_tricks", edit_too)
+    bad.mkdir()
+    [problem] = release.update_problems(*arguments, bad, ["minimal"])
+    assert "minimal, updated from v0.1.0, is not a fresh copy" in problem
+    assert "train.py" in problem
+
+
 @pytest.mark.parametrize("version", ["", "v0.1.0", "0.1", "0.1.0rc1"])
 def test_a_version_that_is_none_is_refused_in_one_line(version):
     command = [sys.executable, "tests/release.py", version]
