@@ -7,7 +7,6 @@ lines that are lost:
 """
 
 import argparse
-import os
 import re
 import shutil
 import subprocess
@@ -24,13 +23,12 @@ from typing import Any
 from unittest import mock
 
 import copier
-import copier._template
-import copier._vcs
 import dunamai
 import yaml
 from hypothesis import strategies as st
 from rendering import (
     PACKAGE,
+    clones_kept,
     compiled_templates_kept,
     git_left_alone,
     render_version,
@@ -349,19 +347,10 @@ class Workshop:
             self.hub.reached(),
             compiled_templates_kept(),
             git_left_alone(),
-            mock.patch.object(copier._template, "clone", self.clone),
+            clones_kept(self.directory),
             mock.patch.object(dunamai.Version, "from_git", self.version_from_git),
         ):
             yield
-
-    def clone(self, url: str, ref: str, location: str) -> str:
-        """Links the first clone of each version, for Copier makes many and edits none."""
-        kept = self.directory / "clones" / ref
-        if not kept.exists():
-            kept.mkdir(parents=True)
-            copier._vcs.clone(url, ref, str(kept))
-        shutil.copytree(kept, location, copy_function=os.link, dirs_exist_ok=True)
-        return location
 
     def version_from_git(self, pattern: dunamai.Pattern) -> dunamai.Version:
         """Asks git once for each version, and not with a dozen commands each time."""
