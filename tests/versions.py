@@ -60,7 +60,7 @@ def rename(tree: Path, pattern: str, old: str, new: str) -> None:
 def wording(tree: Path) -> None:
     """A patch: other words in comments, documentation and one question."""
     replace(tree, "template/train.py.jinja", "Trains an image", "Trains the image")
-    replace(tree, f"{PACKAGE}/errors.py", "that the user can mend", "that you can mend")
+    replace(tree, f"{PACKAGE}/files.py", "never half-written", "always whole")
     replace(tree, "template/README.md.jinja", "## Install\n", "## Installation\n")
     replace(tree, "copier.yml", "help: Which tricks?", "help: Which training tricks?")
 
