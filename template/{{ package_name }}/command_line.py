@@ -39,16 +39,21 @@ def parse_arguments(kind: type[Arguments], description: str | None) -> Arguments
     sys.exit(2)
 
 
+def one_line(error: UserError) -> str:
+    """Returns the message of an error in one line."""
+    # From a data loading process the message comes behind its whole traceback.
+    message = str(error).rpartition("UserError: ")[2]
+    # What another library said, which is quoted, may take several lines.
+    return " ".join(message.split())
+
+
 @contextmanager
 def one_line_errors() -> Iterator[None]:
     """Ends the program on an error that the user can mend: one line, exit code 1."""
     try:
         yield
     except UserError as error:
-        # From a data loading process the message comes behind its whole traceback.
-        message = str(error).rpartition("UserError: ")[2]
-        # What another library said, which is quoted, may take several lines.
-        print(f"error: {' '.join(message.split())}", file=sys.stderr)
+        print(f"error: {one_line(error)}", file=sys.stderr)
         sys.exit(1)
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):

@@ -1,6 +1,6 @@
 """Weights on disk: always the raw model's, without a wrapper's prefix."""
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,10 @@ from .command_line import UserError
 from .files import write_atomically
 
 
-def save_weights(model: nn.Module, path: Path) -> None:
+def save_weights(state: Mapping[str, Tensor], path: Path) -> None:
     """Saves the state dict of a raw model, on the CPU."""
-    state = {name: weight.cpu() for name, weight in model.state_dict().items()}
-    write_atomically(path, partial(torch.save, state))
+    on_cpu = {name: weight.cpu() for name, weight in state.items()}
+    write_atomically(path, partial(torch.save, on_cpu))
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
