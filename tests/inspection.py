@@ -33,23 +33,48 @@ TRACES = {
         r"cudnn\.benchmark",
         r"notes/randomness",
     ),
-    ("seeding", "resume"): (
+    ("seeding", "resume", "ddp", "fsdp"): (
         r"sampling",
         r"EpochSampler",
         r"KeyedDataset",
         r"derive_seed",
-        r"random_stream",
         r"\bsampler\b",
         r"set_epoch",
         r"torch\.Generator",
         r"numpy_state",
     ),
-    ("parallel",): (
+    ("parallel",): (r"several GPUs",),
+    ("dp", "ddp"): (r"train_model",),
+    ("dp",): (
         r"data_parallel",
         r"nn\.DataParallel",
-        r"train_model",
-        r"several GPUs",
         r"drop_last=True",
+    ),
+    ("ddp",): (
+        r"DistributedDataParallel",
+        r"\bddp",
+        r"replicate",
+    ),
+    ("fsdp",): (
+        r"fsdp",
+        r"fully_shard",
+        r"DTensor",
+        r"\bshard\(",
+        r"whole_state",
+        r"reshard",
+    ),
+    ("ddp", "fsdp"): (
+        r"torch\.distributed",
+        r"\bdist\.",
+        r"torchrun",
+        r"\branks?\b",
+        r"world_size",
+        r"process_group",
+        r"RankBatches",
+        r"--timeout",
+        r"slurm",
+        r"\bgloo\b",
+        r"\bnccl\b",
     ),
     ("hdf5",): (
         r"h5py",
@@ -57,9 +82,10 @@ TRACES = {
         r"\.h5\b",
         r"convert\.py",
         r"read_samples",
-        r"\bshards?\b",
+        r"--shards",
     ),
-    ("hdf5", "seeding", "resume"): (r"__getitems__",),
+    ("hdf5", "fsdp"): (r"\bshards\b",),
+    ("hdf5", "seeding", "resume", "ddp", "fsdp"): (r"__getitems__",),
     ("prefetcher",): (
         r"prefetch",
         r"copy_stream",
@@ -102,8 +128,7 @@ TRACES = {
         r"1905\.04899",
     ),
     ("resume",): (
-        r"run\.batch",
-        r"images_before",
+        r"run\.batch\b",
         r"StopSignal",
         r"leave_process_group",
         r"SIGTERM",
@@ -141,7 +166,7 @@ def foreign_traces(project: Path, subset: Subset) -> Iterator[str]:
     """Finds words of tricks that were not chosen, in the names and texts of files."""
     for name, text in text_files(project).items():
         for owners, word in traces(name, text):
-            if not set(owners) & set(subset.tricks):
+            if not set(owners) & subset.chosen:
                 yield f"{name}: {word!r} is a trace of a trick that is not chosen"
 
 

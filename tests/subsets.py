@@ -37,6 +37,14 @@ class Subset:
         return {"preset": "custom"} | dict(zip(questions(), self.levels, strict=True))
 
     @property
+    def chosen(self) -> set[str]:
+        """The names of the tricks that are in, and the choices among their forms."""
+        return {
+            *self.tricks,
+            *(level for level in self.levels if isinstance(level, str)),
+        }
+
+    @property
     def tricks(self) -> list[str]:
         """The names of the tricks that are in."""
         asked = zip(questions().items(), self.levels, strict=True)
@@ -52,8 +60,15 @@ class Subset:
 
 
 def all_subsets() -> list[Subset]:
-    """Every subset, in a fixed order that begins with none and ends with everything."""
+    """Every subset, in a fixed order that begins with none."""
     return [Subset(levels) for levels in product(*questions().values())]
+
+
+def everything(**answers: Level) -> Subset:
+    """The subset of the preset `everything`, or with other answers to some questions."""
+    return Subset(
+        tuple(answers.get(name, levels[1]) for name, levels in questions().items())
+    )
 
 
 @cache
@@ -68,7 +83,7 @@ def covering_array(strength: int = 3) -> tuple[Subset, ...]:
     rows: list[Subset] = []
     while missing:
         if len(rows) < 2:
-            best = all_subsets()[-len(rows)]
+            best = (all_subsets()[0], everything())[len(rows)]
         else:
             best = max(candidates, key=lambda subset: len(candidates[subset] & missing))
         rows.append(best)

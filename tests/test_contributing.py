@@ -59,6 +59,9 @@ def links(page: str) -> list[str]:
     return re.findall(r"tricks/(\w+)\.md\)", computed[1])
 
 
+FORMS = set(questions()["parallel"])
+"""The choices of a trick, where it has several."""
+
 PLACES = {
     "preset": preset_list("everything"),
     "tricks": re.findall(r'\("(\w+)", ', QUESTIONS["tricks"]["default"]),
@@ -69,7 +72,7 @@ PLACES = {
     "handbook": [path.stem for path in (ROOT / "docs" / "tricks").iterdir()],
     "handbook index": links("docs/README.md"),
     "README": links("README.md"),
-    "traces": {trick for tricks in TRACES for trick in tricks},
+    "traces": {trick for tricks in TRACES for trick in tricks} - FORMS,
 }
 """Where the tricks are named, other than in their questions."""
 

@@ -1,4 +1,7 @@
-"""Rows of a covering array, as their users run them: fresh processes, warnings as errors."""
+"""Rows of a covering array, as their users run them: fresh processes, warnings as errors.
+
+Those with `ddp` or `fsdp` are trained by two ranks under torchrun.
+"""
 
 import math
 import os
@@ -30,15 +33,19 @@ def mypy_cache(tmp_path_factory):
     return tmp_path_factory.mktemp("mypy")
 
 
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2)
+
+
 def python(project, *arguments):
     """Runs Python in a project, with warnings as errors, and returns what it prints."""
     result = subprocess.run(
-        [sys.executable, "-W", "error", *map(str, arguments)],
+        [sys.executable, *map(str, arguments)],
         capture_output=True,
         check=False,
         cwd=project,
         encoding="utf-8",
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        # Unlike -W, the variable reaches the processes that torchrun starts, too.
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"},
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stderr == ""
@@ -57,8 +64,9 @@ def test_the_command_line(subset, project, folder, zygote, phase):
     flags += ["--num-workers", 2 * (ROWS.index(subset) % 2), "--log-every", 1]
     if "swa" in subset.tricks:
         flags += ["--swa-start", 0]
+    launcher = TORCHRUN if subset.chosen & {"ddp", "fsdp"} else ()
     with phase("train"):
-        said = python(project, "train.py", *flags)
+        said = python(project, *launcher, "train.py", *flags)
     (line,) = training.read_metrics(project / "run")
     assert line["step"] == 3
     assert math.isfinite(line["train_loss"])

@@ -147,11 +147,11 @@ def test_the_table_of_settings_that_may_change_is_the_code():
     assignment = code("everything", "leaf_diseases/checkpoint.py", "MAY_CHANGE")
     names = ast.literal_eval(assignment.partition(" = ")[2])
     may_change = {"--" + name.replace("_", "-") for name in names}
-    pages = [
-        project("everything")["README.md"],
-        (ROOT / "docs/resuming.md").read_text(),
-    ]
-    for text in pages:
+    pages = {
+        project("everything")["README.md"]: may_change,
+        (ROOT / "docs/resuming.md").read_text(): may_change | {"--timeout"},
+    }
+    for text, may_change in pages.items():
         table = text.partition("| setting | what a change does |")[2].partition("\n\n")[
             0
         ]
@@ -181,7 +181,12 @@ def test_the_readme_of_every_project_has_whole_sections():
     titles = {trick.name: trick.title for trick in TRICKS}
     names = {"project_name": "A", "description": "B", "package_name": "c"}
     for subset in all_subsets():
-        text = template.render(**names, **subset.answers, tricks=subset.tricks)
+        text = template.render(
+            **names,
+            **subset.answers,
+            tricks=subset.tricks,
+            distributed=bool(subset.chosen & {"ddp", "fsdp"}),
+        )
         headings = re.findall(r"^### (.+)$", text, re.MULTILINE)
         assert headings == [titles[trick] for trick in subset.tricks]
         assert ("\n## Tricks\n" in text) == bool(headings)

@@ -17,11 +17,11 @@ import faults
 import pytest
 import training
 from rendering import render_subset
-from subsets import ROOT, all_subsets
+from subsets import ROOT, all_subsets, everything
 from test_floor import FLOOR_PYTHON, needs_floor
 from zygote import Zygote
 
-EVERYTHING = all_subsets()[-1]
+EVERYTHING = everything()
 RESUMABLE = [subset for subset in all_subsets() if "resume" in subset.tricks]
 
 KILLS, PARTS, KILLS_OF_A_SUBSET = 208, 8, 7
@@ -56,12 +56,20 @@ def started(whole, tmp_path):
 
 
 def checkpoints(directory: Path) -> list[Path]:
-    """The checkpoints of a run, oldest first."""
-    return sorted(directory.glob("checkpoints/step-*.pt"))
+    """The checkpoints of a run, oldest first, less what an interrupted save has left."""
+    found = directory.glob("checkpoints/step-*")
+    return sorted(path for path in found if path.suffix in ("", ".pt"))
 
 
 def is_whole(path: Path) -> bool:
     """Whether a checkpoint is as it was saved."""
+    if path.is_dir():
+        digests = json.loads((path / "digests.json").read_text(encoding="utf-8"))
+        return digests == {
+            file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+            for file in path.iterdir()
+            if file.name != "digests.json"
+        }
     content = path.read_bytes()
     return hashlib.sha256(content[:-32]).digest() == content[-32:]
 
@@ -104,7 +112,8 @@ def test_killed_at_any_moment(part, tmp_path, zygote, folder, hdf5, record_prope
                 # Nobody knows the seed of the other run, but its checkpoints do.
                 (directory / "checkpoints").mkdir(parents=True)
                 first = checkpoints(tmp_path / "whole")[0]
-                shutil.copy(first, directory / "checkpoints")
+                copy = shutil.copytree if first.is_dir() else shutil.copy
+                copy(first, directory / "checkpoints" / first.name)
             counts += kill_until_done(zygote, project, directory, flags, length, rng)
             goes_on(zygote.run, project, directory, *flags)
             training.check_same_run(tmp_path / "whole", directory)

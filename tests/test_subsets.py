@@ -12,10 +12,16 @@ import pytest
 import training
 from inspection import PACKAGE
 from rendering import render, render_subset
-from subsets import ROOT, Subset, all_subsets, covering_array, questions
+from subsets import (
+    ROOT,
+    Subset,
+    all_subsets,
+    covering_array,
+    everything,
+    questions,
+)
 
 RUFF = Path(sys.executable).with_name("ruff")
-EVERYTHING = all_subsets()[-1]
 
 
 @pytest.mark.parametrize("subset", all_subsets(), ids=str)
@@ -59,18 +65,17 @@ def ruff(project: Path, *command: str) -> None:
 
 def test_no_subset_is_left_out():
     assert len(all_subsets()) == len({str(subset) for subset in all_subsets()})
-    assert len(all_subsets()) == 512
-    assert [str(all_subsets()[0]), all_subsets()[-1].tricks] == [
-        "none",
-        list(questions()),
-    ]
+    assert len(all_subsets()) == 1024
+    assert str(all_subsets()[0]) == "none"
+    assert everything() in all_subsets()
+    assert everything().tricks == list(questions())
     assert set(inspection.MODULES) == set(questions())
 
 
 def test_the_covering_array_covers():
     rows = covering_array()
     assert all_subsets()[0] in rows
-    assert EVERYTHING in rows
+    assert everything() in rows
     levels = list(questions().values())
     for places in combinations(range(len(levels)), 3):
         seen = {tuple(row.levels[place] for place in places) for row in rows}
@@ -116,18 +121,32 @@ def contents(project: Path) -> dict[str, tuple[int, bytes]]:
 
 
 @pytest.fixture(scope="session")
-def everything(tmp_path_factory):
-    return render_subset(tmp_path_factory.mktemp("everything") / "x", EVERYTHING)
+def full_projects(tmp_path_factory):
+    """The projects with all tricks, by the choice among the forms of one of them."""
+    return {
+        choice: render_subset(
+            tmp_path_factory.mktemp(choice) / "x", everything(parallel=choice)
+        )
+        for choice in questions()["parallel"][1:]
+    }
 
 
-def test_every_trace_is_in_the_full_project(everything):
-    texts = [
-        f"{name}\n{text}" for name, text in inspection.text_files(everything).items()
-    ]
-    for pattern in {word for words in inspection.TRACES.values() for word in words}:
-        assert any(re.search(pattern, text, re.IGNORECASE) for text in texts), pattern
+def test_every_trace_is_in_the_full_projects_that_may_have_it(full_projects):
+    texts = {
+        choice: "".join(
+            f"{name}\n{text}\n" for name, text in inspection.text_files(project).items()
+        )
+        for choice, project in full_projects.items()
+    }
+    for owners, patterns in inspection.TRACES.items():
+        # What goes with several tricks need not go with each of their forms.
+        choices = set(owners) if set(owners) <= set(texts) else {"any of them"}
+        whole = texts | {"any of them": "".join(texts.values())}
+        for choice, pattern in product(choices, patterns):
+            found = re.search(pattern, whole[choice], re.IGNORECASE)
+            assert found, (choice, pattern)
     for name, exceptions in inspection.EXCEPTIONS.items():
-        text = (everything / name).read_text(encoding="utf-8")
+        text = (full_projects["dp"] / name).read_text(encoding="utf-8")
         assert all(re.search(exception, text) for exception in exceptions), name
 
 

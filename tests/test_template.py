@@ -120,6 +120,7 @@ def test_nobody_needs_to_trust_the_template():
         ({"preset": "custom", "parallel": "tpu"}, "Invalid choice"),
         ({"swa": "true"}, "add -d preset=custom"),
         ({"preset": "minimal", "parallel": "dp"}, "add -d preset=custom"),
+        ({"preset": "everything", "parallel": "ddp"}, "add -d preset=custom"),
         ({"preset": "everything", "amp": "false"}, "add -d preset=custom"),
     ],
     ids=repr,

@@ -55,7 +55,7 @@ def flags(subset: Subset, folder: Path, hdf5: Path, device: str = "cpu") -> list
 
 def steps_per_epoch(subset: Subset) -> int:
     batches = TRAIN_IMAGES / BATCH_SIZE
-    batches = math.floor(batches) if "parallel" in subset.tricks else math.ceil(batches)
+    batches = math.floor(batches) if "dp" in subset.chosen else math.ceil(batches)
     window = ACCUMULATION_STEPS if "accumulation" in subset.tricks else 1
     return math.ceil(batches / window)
 
@@ -117,7 +117,8 @@ def stop_and_resume(
 
     Once without and once with data loading processes, which must make no difference.
     """
-    checkpoint = directory / "checkpoints" / f"step-{stopping_step(subset):08d}.pt"
+    suffix = "" if "fsdp" in subset.chosen else ".pt"
+    checkpoint = directory / "checkpoints" / f"step-{stopping_step(subset):08d}{suffix}"
     for workers in (0, 2):
         resumed = directory.with_name(f"{directory.name}-resumed-{workers}")
         more = ("--num-workers", workers, "--run-dir", resumed, "--resume", checkpoint)

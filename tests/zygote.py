@@ -28,6 +28,9 @@ PRELOADED = (
     "numpy",
     "torch",
     "torch._dynamo",  # Imported by the first step of an optimizer.
+    "torch.distributed.checkpoint",  # The next three: only in some projects.
+    "torch.distributed.checkpoint.state_dict",
+    "torch.distributed.fsdp",
     "torch.optim.swa_utils",
     "torch.utils.data",
     "torchvision",
