@@ -1,7 +1,8 @@
 """What the documentation shows is what the template renders.
 
 A code block below a comment such as `<!-- from everything: train.py backward -->` is that
-function of that preset's project; a table or list between `<!-- the NAME -->` and
+function of that preset's project, or with `ddp` or `fsdp` of that with everything and this form
+of several GPUs; a table or list between `<!-- the NAME -->` and
 `<!-- end -->` is computed. `python tests/test_docs.py --write` writes them anew.
 """
 
@@ -18,7 +19,7 @@ import pytest
 import yaml
 from jinja2 import StrictUndefined
 from rendering import render
-from subsets import all_subsets
+from subsets import all_subsets, everything, questions
 from torch_tricks.catalogue import TRICKS
 
 ROOT = Path(__file__).parents[1]
@@ -32,10 +33,16 @@ LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
 
 
 @cache
-def project(preset: str) -> dict[str, str]:
-    """Returns the files of a preset's project by path."""
+def project(name: str) -> dict[str, str]:
+    """Returns the files of a preset's project by path.
+
+    The name of a form of `parallel` gives all the tricks with that form.
+    """
+    answers = {"preset": name}
+    if name in questions()["parallel"]:
+        answers = everything(parallel=name).answers
     with tempfile.TemporaryDirectory() as directory:
-        path = render(Path(directory), {"preset": preset})
+        path = render(Path(directory), answers)
         return {
             file.relative_to(path).as_posix(): file.read_text(encoding="utf-8")
             for file in sorted(path.rglob("*"))

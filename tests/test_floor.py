@@ -34,8 +34,12 @@ def floor_zygote(floor_python):
         yield zygote
 
 
+# FSDP2 runs on a CPU from torch 2.7 on, and projects with it ask for that.
+ROWS = [row for row in covering_array() if "fsdp" not in row.chosen][:12]
+
+
 @needs_floor
-@pytest.mark.parametrize("subset", covering_array()[:12], ids=str)
+@pytest.mark.parametrize("subset", ROWS, ids=str)
 def test_a_subset_trains_and_resumes(
     subset, tmp_path, floor_zygote, folder, hdf5, phase
 ):
