@@ -5,6 +5,7 @@ Most files are the same in many projects, so that what is known of a text is kep
 
 import ast
 import re
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -201,7 +202,7 @@ def missing_modules(project: Path, subset: Subset) -> Iterator[str]:
 
 
 def unparsable_files(project: Path) -> Iterator[str]:
-    """Finds Python, TOML and YAML files that do not parse."""
+    """Finds Python, TOML, YAML and shell files that do not parse."""
     for name, text in text_files(project).items():
         try:
             match Path(name).suffix:
@@ -211,6 +212,8 @@ def unparsable_files(project: Path) -> Iterator[str]:
                     tomllib.loads(text)
                 case ".yml" | ".yaml":
                     yaml.safe_load(text)
+                case ".sh":
+                    parse_shell(text)
         except (SyntaxError, ValueError, yaml.YAMLError) as error:
             yield f"{name}: {error}"
 
@@ -256,6 +259,15 @@ def is_product_code(name: str) -> bool:
 @cache
 def parse_python(text: str) -> ast.Module:
     return ast.parse(text)
+
+
+@cache
+def parse_shell(text: str) -> None:
+    checked = subprocess.run(
+        ["bash", "-n"], input=text, capture_output=True, check=False, encoding="utf-8"
+    )
+    if checked.returncode:
+        raise SyntaxError(checked.stderr)
 
 
 @cache

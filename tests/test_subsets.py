@@ -190,6 +190,21 @@ def test_each_check_can_fail(tmp_path, check, name, old, new, finding):
     assert any(finding in found for found in findings), findings
 
 
+@pytest.mark.parametrize(("chosen", "other"), [("ddp", "fsdp"), ("fsdp", "ddp")])
+def test_words_of_another_form_are_found(tmp_path, chosen, other):
+    subset = Subset(
+        tuple(chosen if "ddp" in levels else False for levels in questions().values())
+    )
+    project = render_subset(tmp_path / "project", subset)
+    assert list(inspection.foreign_traces(project, subset)) == []
+    job = project / "slurm.sh"
+    job.write_text(f"# as with {other}\nif true\n", encoding="utf-8")
+    [finding] = inspection.foreign_traces(project, subset)
+    assert f"'{other}' is a trace" in finding
+    [finding] = inspection.unparsable_files(project)
+    assert finding.startswith("slurm.sh: ")
+
+
 def test_a_module_that_nothing_imports_is_found(tmp_path):
     subset = Subset((True, *all_subsets()[0].levels[1:]))
     project = render_subset(tmp_path / "project", subset)
