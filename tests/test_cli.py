@@ -269,8 +269,8 @@ class TestNew:
             (["--with=zzz"], "there is seeding, parallel"),
             (["--with=amp", "--without=amp"], "amp is both taken and left out"),
             (
-                ["--with=parallel=ddp"],
-                'no choice of parallel is called "ddp"; did you mean dp?',
+                ["--with=parallel=fsdpp"],
+                'no choice of parallel is called "fsdpp"; did you mean fsdp?',
             ),
             (["--with=amp=fp16"], "amp has no choices"),
             (["--data=authr=Ada"], "did you mean author?"),

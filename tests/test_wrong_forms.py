@@ -215,11 +215,15 @@ def checkpoint_of_half_the_state(tree, text):
     needed = {"model", "optimizer", "scheduler", "epoch", "batch", "step", "random"}
     if "amp_dtype" in text or "scaler" in text:
         needed.add("scaler")
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Dict):
-            keys = {key.value for key in node.keys if isinstance(key, ast.Constant)}
-            if "optimizer" in keys and not needed <= keys:
-                yield node
+    saved = [
+        {key.value for key in node.keys if isinstance(key, ast.Constant)}
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Dict)
+    ]
+    # A sharded checkpoint has its tensors in one part, and the rest in another.
+    found = set().union(*(keys for keys in saved if keys & {"optimizer", "epoch"}))
+    if "optimizer" in found and not needed <= found:
+        yield f"only {sorted(found)}"
 
 
 @wrong_form("torch.save(state, 'checkpoint.pth.tar')")
