@@ -1,6 +1,7 @@
 """Renders the template quickly, for tests that need hundreds of projects.
 
-As a command it renders the covering array, for a machine that has no Copier:
+As a command it renders the covering array, and `seeding` with each form of `parallel`, for a
+machine that has no Copier:
 
     python tests/rendering.py --covering DIRECTORY
 """
@@ -21,7 +22,7 @@ import copier._main
 import copier._template
 import copier._vcs
 import jinja2
-from subsets import ROOT, Subset, covering_array
+from subsets import ROOT, Subset, covering_array, seeded_forms
 
 PROJECT = {"project_name": "Leaf Diseases"}
 PACKAGE = "leaf_diseases"
@@ -122,13 +123,14 @@ def clones_kept(directory: Path) -> Iterator[None]:
 
 
 def main() -> None:
-    """Renders every row of the covering array into a directory of its name."""
+    """Renders the projects that the tests on a GPU need, each into a directory of its name."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--covering", type=Path, required=True, metavar="DIRECTORY")
     directory = parser.parse_args().covering
-    for subset in covering_array():
+    subsets = {*covering_array(), *seeded_forms()}
+    for subset in subsets:
         render_subset(directory / str(subset), subset)
-    print(f"{len(covering_array())} projects in {directory}")
+    print(f"{len(subsets)} projects in {directory}")
 
 
 if __name__ == "__main__":

@@ -71,6 +71,15 @@ def everything(**answers: Level) -> Subset:
     )
 
 
+def seeded_forms() -> list[Subset]:
+    """The subsets of `seeding` and one of the forms of `parallel`, or none of them."""
+    return [
+        subset
+        for subset in all_subsets()
+        if {"seeding"} <= set(subset.tricks) <= {"seeding", "parallel"}
+    ]
+
+
 @cache
 def covering_array(strength: int = 3) -> tuple[Subset, ...]:
     """Subsets in which any `strength` tricks meet in all combinations of their levels.

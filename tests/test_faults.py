@@ -58,7 +58,7 @@ def started(whole, tmp_path):
 def checkpoints(directory: Path) -> list[Path]:
     """The checkpoints of a run, oldest first, less what an interrupted save has left."""
     found = directory.glob("checkpoints/step-*")
-    return sorted(path for path in found if path.suffix in ("", ".pt"))
+    return sorted(path for path in found if path.suffix in ("", ".old", ".pt"))
 
 
 def is_whole(path: Path) -> bool:
