@@ -1,0 +1,131 @@
+"""Runs train.py as a rank that something happens to; torchrun starts this in its place.
+
+    torchrun ... ranks.py EVENTS FLAGS...
+
+EVENTS are separated by commas, one for each attempt of torchrun: NAME:RANK:STEP happens
+to that rank, or to any where there is no number, right before the optimizer takes that
+step of the attempt; `none` is nothing. Of an event that is about saving, the step is that
+of the checkpoint. `linear` makes the model one without batch-norm for all attempts.
+"""
+
+import ctypes
+import os
+import runpy
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+SCRIPT = str(Path(__file__).absolute())
+PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    _, events, *flags = sys.argv
+    # Whatever ends the agent, a timeout too, leaves no rank behind.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    sys.path.insert(0, os.getcwd())
+    names = events.split(",")
+    if "linear" in names:
+        make_the_model_linear()
+        names.remove("linear")
+    attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    if attempt < len(names):
+        name, rank, step = f"{names[attempt]}::".split(":")[:3]
+        if rank in ("", os.environ["RANK"]):
+            EVENTS[name](int(step or 0))
+    sys.argv = ["train.py", *flags]
+    runpy.run_path("train.py", run_name="__main__")
+
+
+def make_the_model_linear() -> None:
+    """Gives train.py weights of float64, and results that sharing cannot change."""
+    import torch
+    from leaf_diseases import models
+
+    class Linear(torch.nn.Module):
+        def __init__(self, classes: int, size: int) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(3 * size * size, classes).double()
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            return self.linear(images.double().flatten(1))
+
+    models.build_model = lambda _, classes, size: Linear(classes, size)
+
+
+def before_step(number: int, act: Callable[[], None]) -> None:
+    """Does something right before the optimizer takes its step of that number."""
+    from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+    count = 0
+
+    def counted(*_: Any) -> None:
+        nonlocal count
+        count += 1
+        if count == number:
+            act()
+
+    register_optimizer_step_pre_hook(counted)
+
+
+def kill(step: int) -> None:
+    before_step(step, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def kill_saving(step: int) -> None:
+    """Dies when a file or directory of a checkpoint is about to get its name."""
+    replace = os.replace
+
+    def killed(source: Any, target: Any, **keywords: Any) -> None:
+        if f"step-{step:08d}" in os.fspath(target):
+            os.kill(os.getpid(), signal.SIGKILL)
+        replace(source, target, **keywords)
+
+    os.replace = killed
+
+
+def kill_machine(step: int) -> None:
+    """Kills the agent, which is all there is of the machine besides, and the rank."""
+
+    def act() -> None:
+        os.kill(os.getppid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    before_step(step, act)
+
+
+def hang(step: int) -> None:
+    before_step(step, lambda: os.kill(os.getpid(), signal.SIGSTOP))
+
+
+def interrupt(step: int) -> None:
+    """Signals the agent as Ctrl-C does."""
+    before_step(step, lambda: os.kill(os.getppid(), signal.SIGINT))
+
+
+def terminate(step: int) -> None:
+    before_step(step, lambda: os.kill(os.getppid(), signal.SIGTERM))
+
+
+def fail(step: int) -> None:
+    """Fails as a mistake in the code does."""
+
+    def act() -> None:
+        raise ZeroDivisionError("a mistake")
+
+    before_step(step, act)
+
+
+EVENTS: dict[str, Callable[[int], None]] = {
+    "none": lambda _: None,
+    **{
+        function.__name__.replace("_", "-"): function
+        for function in (kill, kill_saving, kill_machine, hang)
+        + (interrupt, terminate, fail)
+    },
+}
+
+if __name__ == "__main__":
+    main()
