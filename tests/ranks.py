@@ -12,6 +12,7 @@ import ctypes
 import os
 import runpy
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,17 @@ from typing import Any
 
 SCRIPT = str(Path(__file__).absolute())
 PR_SET_PDEATHSIG = 1
+
+KILL_ON_SIGTERM = """
+import os, re, signal, sys, time
+rank = int(sys.argv[1])
+pending = 0
+while not pending & 1 << signal.SIGTERM - 1:
+    time.sleep(0.1)
+    with open(f"/proc/{rank}/status") as status:
+        pending = int(re.search(r"ShdPnd:\\s*(\\w+)", status.read())[1], 16)
+os.kill(rank, signal.SIGKILL)
+"""
 
 
 def main() -> None:
@@ -97,7 +109,14 @@ def kill_machine(step: int) -> None:
 
 
 def hang(step: int) -> None:
-    before_step(step, lambda: os.kill(os.getpid(), signal.SIGSTOP))
+    """Stops, and is killed as soon as the agent tells it to end, not 30 seconds later."""
+
+    def act() -> None:
+        rank = str(os.getpid())
+        subprocess.Popen([sys.executable, "-S", "-c", KILL_ON_SIGTERM, rank])
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    before_step(step, act)
 
 
 def interrupt(step: int) -> None:

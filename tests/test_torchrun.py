@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import ranks
 import torch
@@ -86,3 +87,60 @@ def test_killed_ranks_start_again(kind, launch, unbroken, tmp_path):
     training.check_same_run(unbroken(kind), run)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rank_that_hangs_is_named(kind, launch, tmp_path):
+    result = launch(kind, tmp_path / "run", "--timeout", 5, events="hang:1:4")
+    assert result.returncode == 1
+    assert errors(result.stderr) == [
+        "error: no answer from rank 1: it has died, or hung for 5 seconds; "
+        "see what it printed, or pass a longer --timeout"
+    ]
+
+
+def test_an_unreadable_image_is_named_with_the_rank(launch, folder, tmp_path):
+    """The image is the second of the first batch: it is read by rank 1 alone."""
+    copy = tmp_path / "folder"
+    shutil.copytree(folder, copy)
+    paths = sorted((copy / "train").glob("*/*"))
+    seed = int(np.random.SeedSequence((0, 0)).generate_state(1)[0])
+    generator = torch.Generator().manual_seed(seed)
+    image = paths[torch.randperm(len(paths), generator=generator)[1]]
+    image.write_bytes(b"")
+    result = launch("ddp", tmp_path / "run", "--data-dir", copy)
+    assert result.returncode == 1
+    assert errors(result.stderr) == [
+        f"error: rank 1: {image} is no readable image: mend or remove it"
+    ]
+    assert not (tmp_path / "run" / "model.pt").exists()
+
+
+def test_a_mistake_in_the_code_is_shown_with_the_rank(launch, tmp_path):
+    result = launch("fsdp", tmp_path / "run", events="fail:1:4")
+    assert result.returncode == 1
+    assert errors(result.stderr) == []
+    assert "ZeroDivisionError: a mistake\n" in result.stderr
+    assert "This was rank 1 of 2.\n" in result.stderr
+
+
+def errors(text):
+    return [line for line in text.splitlines() if line.startswith("error: ")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "event", "name"),
+    [("ddp", "terminate", "SIGTERM"), ("fsdp", "interrupt", "SIGINT")],
+)
+def test_a_signal_to_torchrun_stops_all_ranks(
+    kind, event, name, launch, unbroken, tmp_path
+):
+    run = tmp_path / "run"
+    stopped = launch(kind, run, events=f"{event}:1:7")
+    assert stopped.returncode != 0
+    (step,) = re.findall(rf"stopped by {name} after step (\d+): to go on", stopped.stderr)
+    assert errors(stopped.stderr) == []
+    (newest,) = [path for path in (run / "checkpoints").iterdir() if f"{step:0>8}" in path.name]
+    assert newest == max((run / "checkpoints").iterdir())
+    resumed = launch(kind, run)
+    assert (resumed.returncode, resumed.stderr) == (0, "")
+    assert f"resuming from {newest}, step {step}\n" in resumed.stdout
+    training.check_same_run(unbroken(kind), run)
