@@ -1,0 +1,78 @@
+"""Two machines in one: network namespaces with addresses of their own, joined by a cable.
+
+Where namespaces cannot be made, both are this machine, on its loopback interface.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Machine:
+    address: str
+    interface: str
+    namespace: str | None = None
+
+    def command(self, *arguments: object) -> list[str]:
+        """Returns a command that runs on this machine."""
+        prefix = ["ip", "netns", "exec", self.namespace] if self.namespace else []
+        return [*prefix, *map(str, arguments)]
+
+
+@contextmanager
+def two_machines() -> Iterator[tuple[Machine, Machine]]:
+    """Makes the machines, and leaves no process and no interface of them."""
+    # Nobody else can see these addresses: any pair will do, in every test process.
+    machines = [
+        Machine(f"192.0.2.{number}", "eth0", f"torch-tricks-{os.getpid()}-{number}")
+        for number in (1, 2)
+    ]
+    with ExitStack() as stack:
+        try:
+            for machine in machines:
+                ip("netns", "add", machine.namespace)
+                stack.callback(remove, machine.namespace)
+            ends = [["name", m.interface, "netns", m.namespace] for m in machines]
+            ip("link", "add", *ends[0], "type", "veth", "peer", *ends[1])
+            for machine in machines:
+                own = ("-n", machine.namespace)
+                device = ("dev", machine.interface)
+                ip(*own, "address", "add", f"{machine.address}/30", *device)
+                ip(*own, "link", "set", *device, "up")
+                ip(*own, "link", "set", "dev", "lo", "up")
+        except (OSError, subprocess.CalledProcessError):
+            machines = [Machine("127.0.0.1", "lo")] * 2
+        yield machines[0], machines[1]
+
+
+def ip(*arguments: str) -> str:
+    result = subprocess.run(
+        ["ip", *arguments], capture_output=True, check=True, encoding="utf-8"
+    )
+    return result.stdout
+
+
+def remove(namespace: str) -> None:
+    """Removes a network namespace with all processes in it."""
+    for process in ip("netns", "pids", namespace).split():
+        kill(int(process))
+    ip("netns", "delete", namespace)
+
+
+def kill(process: int) -> None:
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def free_port() -> int:
+    """Returns a port that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
