@@ -5,7 +5,7 @@
 EVENTS are separated by commas, one for each attempt of torchrun: NAME:RANK:STEP happens
 to that rank, or to any where there is no number, right before the optimizer takes that
 step of the attempt; `none` is nothing. Of an event that is about saving, the step is that
-of the checkpoint. `linear` makes the model one without batch-norm for all attempts.
+of the checkpoint. `comparable` is for all attempts: see below.
 """
 
 import ctypes
@@ -39,10 +39,10 @@ def main() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     sys.path.insert(0, os.getcwd())
     names = events.split(",")
-    if "linear" in names:
-        make_the_model_linear()
-        names.remove("linear")
-    attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    if "comparable" in names:
+        make_comparable()
+        names.remove("comparable")
+    attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
     if attempt < len(names):
         name, rank, step = f"{names[attempt]}::".split(":")[:3]
         if rank in ("", os.environ["RANK"]):
@@ -51,10 +51,14 @@ def main() -> None:
     runpy.run_path("train.py", run_name="__main__")
 
 
-def make_the_model_linear() -> None:
-    """Gives train.py weights of float64, and results that sharing cannot change."""
+def make_comparable() -> None:
+    """Makes results independent of how images are shared, up to the order of sums.
+
+    The model is linear, in float64. Images are not augmented: projects whose ranks share
+    the batches draw for each image alone, and the others for a batch at a time.
+    """
     import torch
-    from leaf_diseases import models
+    from leaf_diseases import data, models
 
     class Linear(torch.nn.Module):
         def __init__(self, classes: int, size: int) -> None:
@@ -65,6 +69,8 @@ def make_the_model_linear() -> None:
             return self.linear(images.double().flatten(1))
 
     models.build_model = lambda _, classes, size: Linear(classes, size)
+    transform = data.image_transform
+    data.image_transform = lambda source, size, augment: transform(source, size, False)
 
 
 def before_step(number: int, act: Callable[[], None]) -> None:

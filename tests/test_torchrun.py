@@ -194,3 +194,68 @@ def test_a_machine_dies_and_comes_back(projects, folder, unbroken, tmp_path):
     training.check_same_run(unbroken("ddp"), run)
     if machines[0].namespace is None:
         pytest.skip("on loopback only: network namespaces cannot be made here")
+
+
+def test_sharded_checkpoints_continue_on_more_ranks(launch, tmp_path):
+    """From 2 ranks to 4; what the project tests itself goes between 1 and 2."""
+    whole, moved = tmp_path / "whole", tmp_path / "moved"
+    flags = (*WITHOUT_CHANCE, "--batch-size", 8, "--checkpoint-every", 3)
+    for run, *part in (
+        (whole,),
+        (moved, "--max-steps", 3),
+        (moved, "--max-steps", 99),
+    ):
+        processes = 4 if part == ["--max-steps", 99] else 2
+        result = launch(
+            "fsdp", run, *flags, *part, events="comparable", processes=processes
+        )
+        assert (result.returncode, result.stderr) == (0, "")
+    assert_close_runs(whole, moved)
+
+
+def test_checkpoints_move_between_projects(launch, zygote, projects, folder, tmp_path):
+    """Of none, ddp and dp; batches of all images but one batch, for dp drops that."""
+    whole, moved = tmp_path / "whole", tmp_path / "moved"
+    flags = (*WITHOUT_CHANCE, "--batch-size", 11, "--accumulation-steps", 1)
+
+    def alone(kind, run, *part):
+        settings = (*FLAGS, *flags, "--data-dir", folder, "--run-dir", run)
+        return zygote.run(projects[kind], ranks.SCRIPT, "comparable", *settings, *part)
+
+    results = [
+        launch("ddp", whole, *flags, events="comparable"),
+        alone("none", moved, "--max-steps", 1),
+        launch("ddp", moved, *flags, "--max-steps", 3, events="comparable"),
+        alone("dp", moved, "--max-steps", 5),
+        launch("ddp", moved, *flags, events="comparable"),
+    ]
+    for result in results:
+        assert (result.returncode, result.stderr) == (0, "")
+    assert_close_runs(whole, moved)
+
+
+def assert_close_runs(first, second):
+    """Compares runs of a model in float64 whose sums were made in another order."""
+    weights = [
+        torch.load(run / "model.pt", weights_only=True) for run in (first, second)
+    ]
+    torch.testing.assert_close(*weights, rtol=1e-9, atol=1e-12)
+    for line, other in zip(*map(training.reproducible, (first, second)), strict=True):
+        assert line.pop("learning_rates") == pytest.approx(other.pop("learning_rates"))
+        assert line == pytest.approx(other, rel=1e-6)
+
+
+def test_weights_of_ranks_serve_without_them(unbroken, zygote, projects, folder):
+    """Sharded and replicated training end close, and any project reads the weights."""
+    images = sorted((folder / "val").glob("*/*.png"))
+    said = []
+    for kind in KINDS:
+        for reader in ("none", kind):
+            weights = unbroken(kind) / "model.pt"
+            command = ("predict.py", *images, "--weights", weights, "--device", "cpu")
+            result = zygote.run(projects[reader], *command)
+            assert (result.returncode, result.stderr) == (0, "")
+            said.append(re.sub(r"(\d+)\.\d%", r"\1", result.stdout))
+    assert len(set(said)) == 1
+    ddp, fsdp = (torch.load(unbroken(kind) / "model.pt") for kind in KINDS)
+    torch.testing.assert_close(ddp, fsdp, rtol=1e-3, atol=1e-4)
