@@ -95,9 +95,10 @@ def copy_command(template: str, destination: Path, *options: str) -> list[str]:
     ]
 
 
-def render(directory: Path, package: str, preset: str) -> Path:
-    """Renders a preset with the real command."""
+def render(directory: Path, package: str, preset: str, **tricks: Any) -> Path:
+    """Renders a preset, or with `custom` some tricks, with the real command."""
     answers = {"project_name": "Bench", "package_name": package, "preset": preset}
+    answers |= tricks
     options = [f"--data={name}={value}" for name, value in answers.items()]
     destination = directory / package
     subprocess.run(

@@ -11,11 +11,13 @@ from hdf5 import measure_hdf5
 from loop import measure_loops
 from measure import Row
 from rendering import measure_rendering
+from scaling import measure_scaling
 
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "loop": measure_loops,
     "hdf5": measure_hdf5,
     "rendering": measure_rendering,
+    "scaling": measure_scaling,
 }
 
 
