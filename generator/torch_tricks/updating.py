@@ -256,9 +256,11 @@ def _missing(plan: Plan, trees: dict[int, Tree]) -> dict[str, str]:
         return missing
     for path in sorted(plan.after):
         if path.endswith(".py") and plan.after[path].is_file:
-            # Between conflict markers there is no Python to read: take the new version.
-            entry = plan.conflicts.get(path, {}).get(THEIRS, plan.after[path])
-            for module in _imports(path, plan.scratch.read(entry)) & deleted.keys():
+            imports = _imports(path, plan.scratch.read(plan.after[path]))
+            if imports is None and path in trees[THEIRS]:
+                # With conflict markers, or broken, it is no Python: read the new version.
+                imports = _imports(path, plan.scratch.read(trees[THEIRS][path]))
+            for module in (imports or set()) & deleted.keys():
                 missing.setdefault(deleted[module], path)
     return missing
 
@@ -271,12 +273,15 @@ def _modules(path: str) -> list[str]:
     return [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
 
 
-def _imports(path: str, code: bytes) -> set[str]:
-    """Returns the dotted names that a file imports, and those that may be attributes."""
+def _imports(path: str, code: bytes) -> set[str] | None:
+    """Returns the dotted names that a file imports, and those that may be attributes.
+
+    None if the file is no Python.
+    """
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError):
-        return set()
+        return None
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
