@@ -70,7 +70,7 @@ TRACES = {
         r"torchrun",
         r"\branks?\b",
         r"world_size",
-        r"process_group",
+        r"\bprocess_group",
         r"RankBatches",
         r"--timeout",
         r"slurm",
