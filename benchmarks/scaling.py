@@ -135,7 +135,7 @@ def world(project: Path, size: int) -> Iterator[list[subprocess.Popen[str]]]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     common = {
-        "KINETO_LOG_LEVEL": 5,  # The profiler would report each of its starts.
+        "KINETO_LOG_LEVEL": 9,  # The profiler would report each of its starts.
         "LOCAL_WORLD_SIZE": size,
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": port,
