@@ -27,12 +27,17 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
             file.flush()
             os.fsync(file.fileno())
         aside.replace(path)
-        if os.name == "posix":  # Elsewhere a directory cannot be opened.
-            directory = os.open(path.parent, os.O_RDONLY)
-            os.fsync(directory)
-            os.close(directory)
+        flush_directory(path.parent)
     except (OSError, RuntimeError) as error:  # torch.save() raises either.
         raise UserError(f"cannot write {path}, is the disk full? ({error})") from error
     finally:
         with suppress(OSError):  # Nothing is left aside after a success.
             aside.unlink()
+
+
+def flush_directory(path: Path) -> None:
+    """Flushes the names of the files in a directory to disk."""
+    if os.name == "posix":  # Elsewhere a directory cannot be opened.
+        directory = os.open(path, os.O_RDONLY)
+        os.fsync(directory)
+        os.close(directory)
