@@ -194,9 +194,9 @@ class FullLoop(BareLoop):
                 images, targets = images.to(self.device), targets.to(self.device)
                 images, targets = self.mix(images.float() / 127.5 - 1, targets)
                 with torch.autocast(self.device.type, torch.bfloat16):
-                    loss = F.cross_entropy(self.model(images), targets, reduction="sum")
-                (loss / window_images).backward()
-                total_loss += loss.detach()
+                    loss = F.cross_entropy(self.model(images), targets)
+                (loss * (len(targets) / window_images)).backward()
+                total_loss += loss.detach() * len(targets)
             self.optimizer.step()
             self.optimizer.zero_grad()
             total_images += window_images
