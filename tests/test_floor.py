@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import training
 from rendering import render, render_subset
-from subsets import ROOT, covering_array
-from zygote import Zygote
+from subsets import ROOT, covering_array, everything
+from zygote import OF_TORCH, Zygote
 
 FLOOR_PYTHON = os.environ.get("TORCH_TRICKS_FLOOR_PYTHON")
 NEWEST_TORCH_FLOOR = (2, 9, 0)
@@ -34,8 +34,7 @@ def floor_zygote(floor_python):
         yield zygote
 
 
-# FSDP2 runs on a CPU from torch 2.7 on, and projects with it ask for that.
-ROWS = [row for row in covering_array() if "fsdp" not in row.chosen][:12]
+ROWS = covering_array()[:12]
 
 
 @needs_floor
@@ -56,11 +55,18 @@ def test_a_subset_trains_and_resumes(
 
 
 @needs_floor
-def test_the_tests_of_everything_pass(tmp_path, floor_python, phase):
-    project = render(tmp_path / "project", {"preset": "everything"})
+@pytest.mark.parametrize(
+    ("form", "tests"),
+    [("dp", ()), ("fsdp", ("tests/test_parallel.py", "tests/test_checkpoint.py"))],
+)
+def test_the_tests_of_everything_pass(form, tests, tmp_path, floor_python, phase):
+    project = render_subset(tmp_path / "project", everything(parallel=form))
     with phase("tests"):
         result = subprocess.run(
-            [floor_python, "-W", "error", "-m", "pytest", "-q"],
+            [
+                *(floor_python, "-W", "error", "-m", "pytest", "-q"),
+                *("-W", f"ignore:{OF_TORCH}", *tests),
+            ],
             capture_output=True,
             check=False,
             cwd=project,
@@ -84,7 +90,7 @@ def test_the_environment_holds_the_floors(floor_python):
         check=True,
         encoding="utf-8",
     )
-    # A build may add where it came from, as in 2.6.0+cu124.
+    # A build may add where it came from, as in 2.7.0+cu126.
     installed = json.loads(result.stdout)
     assert {
         name: parse(found.partition("+")[0]) for name, found in installed.items()
@@ -116,7 +122,7 @@ def floor_requirements() -> dict[str, tuple[int, ...]]:
 
 
 def requirements(lines: list[str], operator: str) -> dict[str, tuple[int, ...]]:
-    """Maps the names in lines such as `torch>=2.6` to versions."""
+    """Maps the names in lines such as `torch>=2.7` to versions."""
     matches = [re.fullmatch(rf"([\w-]+){operator}([\d.]+)", line) for line in lines]
     assert all(matches), lines
     return {match[1]: parse(match[2]) for match in matches}

@@ -40,6 +40,9 @@ PRELOADED = (
     "tyro",
 )
 
+OF_TORCH = "TypedStorage is deprecated"
+"""What torch 2.7 and 2.8 warn of by themselves when they save sharded checkpoints."""
+
 
 class Zygote:
     """A warm server process of a Python interpreter; use it in a `with` statement."""
@@ -130,6 +133,7 @@ def run_script(project: str, arguments: list[str]) -> int:
     sys.path.insert(0, project)
     sys.argv = arguments
     warnings.simplefilter("error")
+    warnings.filterwarnings("ignore", OF_TORCH)
     try:
         runpy.run_path(arguments[0], run_name="__main__")
     except SystemExit as end:
