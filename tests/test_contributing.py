@@ -13,10 +13,12 @@ from pathlib import Path
 
 import copier
 import pytest
+import ranks
+import training
 import yaml
 from inspection import PACKAGE, TRACES
 from rendering import render
-from subsets import Subset, questions
+from subsets import Subset, all_subsets, everything, questions
 from torch_tricks.catalogue import TRICKS
 
 ROOT = Path(__file__).parents[1]
@@ -200,12 +202,14 @@ def test_example_leaves_other_projects_alone(example, tmp_path, preset):
     assert text_files(before) == text_files(after)
 
 
-@pytest.mark.parametrize("others", [False, True], ids=["alone", "everything"])
-def test_example_makes_a_clean_project_that_trains(example, tmp_path, others):
-    answers = Subset(tuple(levels[others] for levels in questions().values())).answers
-    project = render_example(
-        example, tmp_path / "project", **answers, grad_clipping=True
-    )
+@pytest.mark.parametrize(
+    "subset",
+    [all_subsets()[0], everything(), everything(parallel="fsdp")],
+    ids=["alone", "everything", "everything with fsdp"],
+)
+def test_example_makes_a_clean_project_that_trains(example, tmp_path, subset):
+    answers = subset.answers | {"grad_clipping": True}
+    project = render_example(example, tmp_path / "project", **answers)
     python(project, "-m", "ruff", "check", "--isolated")
     python(project, "-m", "ruff", "format", "--check", "--isolated")
     python(project, "-m", "pytest", "-q", "tests/test_grad_clipping.py")
@@ -214,6 +218,25 @@ def test_example_makes_a_clean_project_that_trains(example, tmp_path, others):
     [line] = (project / "run" / "metrics.jsonl").read_text().splitlines()
     assert json.loads(line)["step"] == 3
     assert math.isfinite(json.loads(line)["val_loss"])
+
+
+@pytest.mark.parametrize("form", ["ddp", "fsdp"])
+def test_example_clips_by_the_norm_over_all_ranks(
+    form, example, tmp_path, zygote, folder
+):
+    answers = {"preset": "custom", "seeding": True, "grad_clipping": True}
+    flags = ["--data", "folder", "--data-dir", folder, "--device", "cpu"]
+    flags += [*training.COMMON, "--clip-norm", 0.1]
+    one, two = tmp_path / "one", tmp_path / "two"
+    project = render_example(example, tmp_path / "none", **answers)
+    alone = (ranks.SCRIPT, "comparable", *flags, "--run-dir", one)
+    results = [zygote.run(project, *alone)]
+    project = render_example(example, tmp_path / form, **answers, parallel=form)
+    more = (*flags, "--run-dir", two)
+    results += [training.run_ranks(zygote.run, project, *more, events="comparable")]
+    for result in results:
+        assert (result.returncode, result.stderr) == (0, "")
+    training.check_close_runs(one, two)
 
 
 def test_example_touches_every_place(example):

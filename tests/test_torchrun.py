@@ -15,7 +15,6 @@ import torch
 import training
 from machines import free_port, two_machines
 from rendering import render
-from torch.distributed import run as torchrun
 
 KINDS = ("ddp", "fsdp")
 ANSWERS = {
@@ -49,15 +48,11 @@ def projects(tmp_path_factory):
 
 @pytest.fixture
 def launch(zygote, projects, folder):
-    """Runs ranks under torchrun, with an agent and ranks that are forks of the zygote."""
+    """Runs two ranks of a project, or more."""
 
-    def launch(kind, directory, *flags, events="none", processes=2, options=()):
-        return zygote.run(
-            *(projects[kind], torchrun.__file__, "--standalone"),
-            *("--run-path", "--start-method", "fork", "--shutdown-timeout", 1),
-            *("--nproc-per-node", processes, *options, ranks.SCRIPT, events),
-            *(*FLAGS, "--data-dir", folder, "--run-dir", directory, *flags),
-        )
+    def launch(kind, directory, *flags, **options):
+        flags = (*FLAGS, "--data-dir", folder, "--run-dir", directory, *flags)
+        return training.run_ranks(zygote.run, projects[kind], *flags, **options)
 
     return launch
 
@@ -210,7 +205,7 @@ def test_sharded_checkpoints_continue_on_more_ranks(launch, tmp_path):
     train(whole, 2)
     train(moved, 2, "--max-steps", 3)
     train(moved, 4)
-    assert_close_runs(whole, moved)
+    training.check_close_runs(whole, moved)
 
 
 def test_checkpoints_move_between_projects(launch, zygote, projects, folder, tmp_path):
@@ -231,18 +226,7 @@ def test_checkpoints_move_between_projects(launch, zygote, projects, folder, tmp
     ]
     for result in results:
         assert (result.returncode, result.stderr) == (0, "")
-    assert_close_runs(whole, moved)
-
-
-def assert_close_runs(first, second):
-    """Compares runs of a model in float64 whose sums were made in another order."""
-    weights = [
-        torch.load(run / "model.pt", weights_only=True) for run in (first, second)
-    ]
-    torch.testing.assert_close(*weights, rtol=1e-9, atol=1e-12)
-    for line, other in zip(*map(training.reproducible, (first, second)), strict=True):
-        assert line.pop("learning_rates") == pytest.approx(other.pop("learning_rates"))
-        assert line == pytest.approx(other, rel=1e-6)
+    training.check_close_runs(whole, moved)
 
 
 def test_weights_of_ranks_serve_without_them(unbroken, zygote, projects, folder):

@@ -7,8 +7,12 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import numpy as np
+import pytest
+import ranks
+import torch
 from PIL import Image
 from subsets import Subset, all_subsets
+from torch.distributed import run as torchrun
 
 Run = Callable[..., "CompletedProcess[str]"]
 """Runs a script of a project: `run(project, script, *arguments)`."""
@@ -70,7 +74,28 @@ def train(run: Run, project: Path, *arguments: object) -> None:
     """Runs train.py, and fails with what it said if it fails."""
     result = run(project, "train.py", *arguments)
     assert result.returncode == 0, result.stderr
-    assert result.stderr == ""
+    assert result.stderr == "", result.stderr
+
+
+def run_ranks(
+    run: Run,
+    project: Path,
+    *arguments: object,
+    events: str = "none",
+    processes: int = 2,
+    options: tuple[object, ...] = (),
+) -> "CompletedProcess[str]":
+    """Runs train.py under torchrun, with an agent and ranks that are forks of a zygote.
+
+    Args:
+        events: what happens to the ranks, for ranks.py.
+        options: more of torchrun's.
+    """
+    return run(
+        *(project, torchrun.__file__, "--standalone"),
+        *("--run-path", "--start-method", "fork", "--shutdown-timeout", 1),
+        *("--nproc-per-node", processes, *options, ranks.SCRIPT, events, *arguments),
+    )
 
 
 def check_run(subset: Subset, directory: Path) -> None:
@@ -94,6 +119,17 @@ def check_same_run(first: Path, second: Path) -> None:
     for weights in first.glob("*.pt"):
         assert weights.read_bytes() == (second / weights.name).read_bytes(), weights
     assert reproducible(first) == reproducible(second)
+
+
+def check_close_runs(first: Path, second: Path) -> None:
+    """Compares runs of a model in float64 whose sums were made in another order."""
+    weights = [
+        torch.load(run / "model.pt", weights_only=True) for run in (first, second)
+    ]
+    torch.testing.assert_close(*weights, rtol=1e-9, atol=1e-12)
+    for line, other in zip(*map(reproducible, (first, second)), strict=True):
+        assert line.pop("learning_rates") == pytest.approx(other.pop("learning_rates"))
+        assert line == pytest.approx(other, rel=1e-6)
 
 
 def reproducible(directory: Path) -> list[dict[str, object]]:
