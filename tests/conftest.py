@@ -28,6 +28,11 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are CPUs, which tests that wait for processes leave idle."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the longest tests first, so that no process is left alone with them."""
     items.sort(key=lambda item: item.get_closest_marker("learns") is None)

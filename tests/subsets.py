@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, product
 from pathlib import Path
+from random import Random
 
 import yaml
 
@@ -80,14 +81,20 @@ def seeded_forms() -> list[Subset]:
     ]
 
 
+SEED = 1493
+"""The first that leads to 26 rows at strength three; of 5,000, none led to fewer."""
+
+
 @cache
 def covering_array(strength: int = 3) -> tuple[Subset, ...]:
     """Subsets in which any `strength` tricks meet in all combinations of their levels.
 
     None and everything come first; then, again and again, the subset that brings the
-    most combinations that are still missing.
+    most combinations that are still missing, or the first of several in a random order.
     """
-    candidates = {subset: set(meetings(subset, strength)) for subset in all_subsets()}
+    shuffled = all_subsets()
+    Random(SEED).shuffle(shuffled)
+    candidates = {subset: set(meetings(subset, strength)) for subset in shuffled}
     missing = set().union(*candidates.values())
     rows: list[Subset] = []
     while missing:

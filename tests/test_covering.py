@@ -33,6 +33,13 @@ def mypy_cache(tmp_path_factory):
     return tmp_path_factory.mktemp("mypy")
 
 
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    # The plugins of this repository's tests take longer to import than pytest.
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    # Unlike -W, it reaches the processes that torchrun starts, too.
+    "PYTHONWARNINGS": "error",
+}
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2)
 
 
@@ -44,8 +51,7 @@ def python(project, *arguments):
         check=False,
         cwd=project,
         encoding="utf-8",
-        # Unlike -W, the variable reaches the processes that torchrun starts, too.
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"},
+        env=os.environ | ENVIRONMENT,
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stderr == ""
