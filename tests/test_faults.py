@@ -34,7 +34,8 @@ def project(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def flags(folder, hdf5):
-    return [*training.flags(EVERYTHING, folder, hdf5), "--checkpoint-every", "1"]
+    more = ("--batch-size", "4", "--checkpoint-every", "1")  # Six steps and saves.
+    return [*training.flags(EVERYTHING, folder, hdf5), *more]
 
 
 @pytest.fixture(scope="module")

@@ -18,13 +18,13 @@ Run = Callable[..., "CompletedProcess[str]"]
 """Runs a script of a project: `run(project, script, *arguments)`."""
 
 TRAIN_IMAGES, VAL_IMAGES = 22, 7
-EPOCHS, BATCH_SIZE, ACCUMULATION_STEPS, IMAGE_SIZE = 2, 4, 2, 8
+EPOCHS, BATCH_SIZE, ACCUMULATION_STEPS, IMAGE_SIZE = 2, 6, 2, 8
 
 COMMON = (
     *("--image-size", IMAGE_SIZE, "--num-workers", 0, "--log-every", 2),
     *("--epochs", EPOCHS, "--batch-size", BATCH_SIZE),
 )
-"""The last batch holds 2 images; where that is dropped, the last window has 1 batch."""
+"""The last batch holds 4 images; where that is dropped, the last window has 1 batch."""
 
 OF_TRICK = {
     "accumulation": ("--accumulation-steps", ACCUMULATION_STEPS),
