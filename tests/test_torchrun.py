@@ -113,6 +113,16 @@ def test_an_unreadable_image_is_named_with_the_rank(launch, folder, tmp_path):
     assert not (tmp_path / "run" / "model.pt").exists()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_refusal_of_all_ranks_is_one_line(kind, launch, tmp_path):
+    result = launch(kind, tmp_path / "run", "--batch-size", 1)
+    assert result.returncode == 1
+    assert errors(result.stderr) == [
+        "error: --batch-size 1 is not an image for each of 2 processes: pass 2 or more"
+    ]
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_mistake_in_the_code_is_shown_with_the_rank(launch, tmp_path):
     result = launch("fsdp", tmp_path / "run", events="fail:1:4")
     assert result.returncode == 1
