@@ -44,14 +44,8 @@ def test_a_subset_trains_and_resumes(
 ):
     project = render_subset(tmp_path / "project", subset)
     flags = training.flags(subset, folder, hdf5)
-    with phase("train"):
-        training.train(floor_zygote.run, project, *flags, "--run-dir", tmp_path / "run")
-        training.check_run(subset, tmp_path / "run")
-    if "resume" in subset.tricks:
-        with phase("resume"):
-            training.stop_and_resume(
-                floor_zygote.run, subset, project, tmp_path / "run", flags
-            )
+    run = tmp_path / "run"
+    training.train_and_resume(floor_zygote.run, phase, subset, project, run, flags)
 
 
 @needs_floor

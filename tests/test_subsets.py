@@ -40,14 +40,8 @@ def test_subset(subset, tmp_path, zygote, folder, hdf5, phase):
         assert list(inspection.missing_modules(project, subset)) == []
         assert list(inspection.dead_code(project)) == []
     flags = training.flags(subset, folder, hdf5)
-    with phase("train"):
-        training.train(zygote.run, project, *flags, "--run-dir", tmp_path / "run")
-        training.check_run(subset, tmp_path / "run")
-    if "resume" in subset.tricks:
-        with phase("resume"):
-            training.stop_and_resume(
-                zygote.run, subset, project, tmp_path / "run", flags
-            )
+    run = tmp_path / "run"
+    training.train_and_resume(zygote.run, phase, subset, project, run, flags)
     shutil.rmtree(tmp_path)
 
 

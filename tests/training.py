@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -144,6 +145,23 @@ def reproducible(directory: Path) -> list[dict[str, object]]:
 def read_metrics(directory: Path) -> list[dict[str, object]]:
     text = (directory / "metrics.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
+
+
+def train_and_resume(
+    run: Run,
+    phase: Callable[[str], AbstractContextManager[None]],
+    subset: Subset,
+    project: Path,
+    directory: Path,
+    arguments: list[str],
+) -> None:
+    """Trains a project, goes on from a checkpoint if it has any, and judges both."""
+    with phase("train"):
+        train(run, project, *arguments, "--run-dir", directory)
+        check_run(subset, directory)
+    if "resume" in subset.tricks:
+        with phase("resume"):
+            stop_and_resume(run, subset, project, directory, arguments)
 
 
 def stop_and_resume(
