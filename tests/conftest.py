@@ -1,4 +1,8 @@
-"""Warm processes, tiny data, and the table of where the proof's time goes."""
+"""Warm processes, tiny data, and the table of where the proof's time goes.
+
+A machine with a GPU may have no more than a project needs: what needs more is imported
+where it is used.
+"""
 
 import os
 import shutil
@@ -10,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import training
 from zygote import Zygote
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are CPUs, which tests that wait for processes leave idle."""
     return (os.cpu_count() or 1) + 1
@@ -55,6 +59,8 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> "Workshop":
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An image folder for --data folder."""
+    import training
+
     return training.make_image_folder(tmp_path_factory.mktemp("folder"))
 
 
@@ -63,6 +69,7 @@ def hdf5(
     tmp_path_factory: pytest.TempPathFactory, folder: Path, zygote: Zygote
 ) -> Path:
     """The image folder as HDF5 files of two shards, made by a project's convert.py."""
+    import training
     from rendering import render
 
     directory = tmp_path_factory.mktemp("hdf5")
@@ -92,7 +99,7 @@ def phase(request: pytest.FixtureRequest) -> Phase:
     return measure
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter") -> None:
     """Prints the seconds of each phase, summed over the tests and all processes."""
     totals: dict[tuple[str, str], list[float]] = defaultdict(list)
     for outcome in ("passed", "failed"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import training
 from rendering import render, render_subset
-from subsets import ROOT, covering_array, everything
+from subsets import ROOT, covering_array, everything, seeded_forms
 from zygote import OF_TORCH, Zygote
 
 FLOOR_PYTHON = os.environ.get("TORCH_TRICKS_FLOOR_PYTHON")
@@ -69,6 +69,22 @@ def test_the_tests_of_everything_pass(form, tests, tmp_path, floor_python, phase
         )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "skipped" not in result.stdout.splitlines()[-1]
+
+
+@needs_floor
+def test_gpu_tests_need_no_more_than_a_project(tmp_path, floor_python):
+    """A machine with a GPU may have neither Copier nor the plugins of pytest."""
+    for subset in [*covering_array(), *seeded_forms()]:
+        (tmp_path / str(subset)).mkdir(exist_ok=True)
+    result = subprocess.run(
+        [floor_python, "-m", "pytest", "--collect-only", "-q", "tests/test_gpu.py"],
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+        encoding="utf-8",
+        env=os.environ | {"TORCH_TRICKS_RENDERED": str(tmp_path)},
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @needs_floor
