@@ -31,10 +31,10 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are CPUs, which tests that wait for processes leave idle."""
-    return (os.cpu_count() or 1) + 1
+@pytest.hookimpl(optionalhook=True, wrapper=True)
+def pytest_xdist_auto_num_workers() -> Iterator[None]:
+    """One more than there would be: tests that wait for processes leave a CPU idle."""
+    return 1 + (yield)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -228,12 +228,13 @@ def test_example_clips_by_the_norm_over_all_ranks(
     flags = ["--data", "folder", "--data-dir", folder, "--device", "cpu"]
     flags += [*training.COMMON, "--clip-norm", 0.1]
     one, two = tmp_path / "one", tmp_path / "two"
-    project = render_example(example, tmp_path / "none", **answers)
-    alone = (ranks.SCRIPT, "comparable", *flags, "--run-dir", one)
-    results = [zygote.run(project, *alone)]
+    plain = render_example(example, tmp_path / "none", **answers)
     project = render_example(example, tmp_path / form, **answers, parallel=form)
-    more = (*flags, "--run-dir", two)
-    results += [training.run_ranks(zygote.run, project, *more, events="comparable")]
+    alone, shared = (*flags, "--run-dir", one), (*flags, "--run-dir", two)
+    results = [
+        zygote.run(plain, ranks.SCRIPT, "comparable", *alone),
+        training.run_ranks(zygote.run, project, *shared, events="comparable"),
+    ]
     for result in results:
         assert (result.returncode, result.stderr) == (0, "")
     training.check_close_runs(one, two)
