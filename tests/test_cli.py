@@ -200,6 +200,15 @@ class TestNew:
                 ["--data=preset=custom", "-d", "swa=yes", "-d", "author=Ada"],
                 custom(**RECOMMENDED, swa=True) | {"author": "Ada"},
             ),
+            (
+                ["--preset=minimal", "--with=parallel", "--data=parallel=ddp"],
+                custom(parallel="ddp"),
+            ),
+            (
+                ["--data=swa=on", "-d", "amp=off"],
+                custom(**RECOMMENDED | {"swa": True, "amp": False}),
+            ),
+            (["--data=amp=on", "--data=parallel=none"], {"preset": "recommended"}),
         ],
         ids=str,
     )
@@ -266,6 +275,7 @@ class TestNew:
             (["--preset=recomended"], "did you mean recommended?"),
             (["--with=AMP"], "did you mean amp?"),
             (["--with=mixip"], "did you mean mixup?"),
+            (["--with=DDP"], "did you mean parallel=ddp?"),
             (["--with=zzz"], "there is seeding, parallel"),
             (["--with=amp", "--without=amp"], "amp is both taken and left out"),
             (
@@ -277,7 +287,7 @@ class TestNew:
             (["--data=tricks=[]"], 'no question is called "tricks"'),
             (["--data=author"], "write --data author=VALUE"),
             (["--data=swa=maybe"], "write swa=true or swa=false"),
-            (["--data=swa=true"], "add -d preset=custom"),
+            (["--data=swa=true", "--without=swa"], "swa is both taken and left out"),
             (["--data=preset=best"], 'no choice of preset is called "best"'),
             (["--data=package_name=class"], "class is taken"),
             (["--name=Leaves\x07"], "without control characters"),

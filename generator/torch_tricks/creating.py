@@ -50,15 +50,17 @@ class Wishes:
         If tricks that are taken or left out make a difference, the preset becomes custom.
         """
         answers = questions.read_data(self.data)
+        take, leave = questions.split(answers)
+        take, leave = [*self.take, *take], [*self.leave, *leave]
         if self.preset:
             questions.check_preset(self.preset)
             answers["preset"] = self.preset
         if self.name:
             answers["project_name"] = self.name
-        if not (self.take or self.leave):
+        if not (take or leave):
             return answers
         before = answered({"project_name": "Project"} | answers)
-        tricks = questions.changed(before, self.take, self.leave)
+        tricks = questions.changed(before, take, leave)
         if any(before[name] != value for name, value in tricks.items()):
             answers |= {"preset": "custom"} | tricks
         return answers

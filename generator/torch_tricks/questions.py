@@ -104,6 +104,23 @@ class Questions:
                 values[name] = choice or trick.on
         return values | {name: self.tricks[name].off for name in left}
 
+    def split(self, answers: dict[str, Any]) -> tuple[list[str], list[str]]:
+        """Takes the answers about tricks out; returns which are taken, and which left out."""
+        take, leave = [], []
+        for name, trick in self.tricks.items():
+            answer = answers.pop(name, None)
+            if answer == trick.off:
+                leave.append(name)
+            elif answer is not None:
+                take.append(f"{name}={answer}" if trick.choices else name)
+        return take, leave
+
+    @property
+    def _forms(self) -> dict[str, str]:
+        """How a choice of a trick is written, by its own name, which people may try."""
+        tricks = self.tricks.values()
+        return {form: f"{t.name}={form}" for t in tricks for form in t.choices}
+
     def check_preset(self, preset: str) -> None:
         """Refuses a preset that does not exist."""
         if preset not in self.presets:
@@ -123,7 +140,7 @@ class Questions:
             name, equals, choice = word.partition("=")
             trick = self.tricks.get(name)
             if trick is None:
-                raise Refusal(_unknown("trick", name, self.tricks))
+                raise Refusal(_unknown("trick", name, self.tricks, self._forms))
             if equals and not trick.choices:
                 raise Refusal(f"{name} has no choices: write {name}, without ={choice}")
             if equals and choice not in trick.choices:
@@ -166,9 +183,17 @@ def _choices(question: Mapping[str, Any]) -> list[str]:
     return list(choices.values() if isinstance(choices, Mapping) else choices)
 
 
-def _unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """Returns the sentence about a name that does not exist, with the nearest that does."""
-    names = list(known)
-    matches = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
-    hint = f"did you mean {matches[0]}?" if matches else f"there is {', '.join(names)}"
+def _unknown(
+    what: str, name: str, known: Iterable[str], other: Mapping[str, str] | None = None
+) -> str:
+    """Returns the sentence about a name that does not exist, with the nearest that does.
+
+    Args:
+        other: what those who write one of these names mean.
+    """
+    names, meant = list(known), other or {}
+    matches = get_close_matches(name.lower(), [*names, *meant], n=1, cutoff=0.5)
+    hint = f"there is {', '.join(names)}"
+    if matches:
+        hint = f"did you mean {meant.get(matches[0], matches[0])}?"
     return f'no {what} is called "{name}"; {hint}'
