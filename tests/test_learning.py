@@ -39,7 +39,7 @@ def last_accuracy(tmp_path, preset, *flags):
 
 
 @pytest.mark.learns
-@pytest.mark.parametrize(("preset", "epochs"), [("everything", 5), ("recommended", 3)])
+@pytest.mark.parametrize(("preset", "epochs"), [("everything", 5), ("recommended", 2)])
 def test_mnist_is_learned(tmp_path, mnist, preset, epochs):
     flags = ["--data", "mnist", "--data-dir", str(mnist), "--epochs", str(epochs)]
     assert last_accuracy(tmp_path, preset, *flags) >= 0.99

@@ -169,12 +169,13 @@ def stop_and_resume(
 ) -> None:
     """Goes on from a run's first checkpoint, and compares with the run itself.
 
-    Once without and once with data loading processes, which must make no difference.
+    Once without and once with data loading processes, which must make no difference. Nor
+    must it that these runs save no more than at the ends of epochs.
     """
     suffix = "" if "fsdp" in subset.chosen else ".pt"
     checkpoint = directory / "checkpoints" / f"step-{stopping_step(subset):08d}{suffix}"
     for workers in (0, 2):
         resumed = directory.with_name(f"{directory.name}-resumed-{workers}")
         more = ("--num-workers", workers, "--run-dir", resumed, "--resume", checkpoint)
-        train(run, project, *arguments, *more)
+        train(run, project, *arguments, *more, "--checkpoint-every", 99)
         check_same_run(directory, resumed)
