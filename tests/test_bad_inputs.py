@@ -6,6 +6,7 @@ wrong with files.
 """
 
 import json
+import os
 import shlex
 import shutil
 import struct
@@ -31,6 +32,8 @@ COMMANDS = {
 
 NO_GPU = "cuda" if not torch.cuda.is_available() else "mps"
 LONG = "x" * 300
+NO_TEXT = os.fsdecode(b"\xff")
+"""A file name that is no UTF-8."""
 
 TRAIN_USAGE = {
     "--batch-size 0": "--batch-size must be at least 1",
@@ -174,13 +177,16 @@ GOOD = [
     "train.py --data-dir folders/modes",
     "train.py --data-dir folders/modes --num-workers 2",
     "train.py --data-dir folders/other-files",
+    "train.py --data-dir folders/names",
     "train.py --data-dir folders/directory",
     "train.py --batch-size 1 --image-size 16",
     "train.py --run-dir logs",
     "predict.py folders/modes/train/a",
     "predict.py folders/other-files/train/a",
+    "predict.py folders/names/train/\N{MAPLE LEAF}",
     "predict.py --top 1000 folder/val/a/0.png",
     "convert.py --data-dir folders/modes",
+    "convert.py --data-dir folders/names",
 ]
 
 PREDICT_USAGE = {
@@ -365,6 +371,11 @@ def make_folders(good: Path, folders: Path) -> None:
     for place in ("train", "train/a", "val/b"):
         (folders / "other-files" / place / "notes.txt").write_text("no image")
         (folders / "other-files" / place / ".DS_Store").write_bytes(b"\0")
+    names = broken("names")
+    (names / first).rename(names / first.with_name(f"{NO_TEXT}.png"))
+    for split in ("train", "val"):
+        (names / split / "a").rename(names / split / "\N{MAPLE LEAF}")
+        (names / split / "b").rename(names / split / NO_TEXT)
     modes = broken("modes") / "train" / "a"
     image = Image.fromarray(PIXELS)
     for mode in ("1", "L", "LA", "P", "RGBA"):
