@@ -44,11 +44,11 @@ def main() -> None:
 def train(*flags: str) -> None:
     """Does what train.py does when it is the main module."""
     import train
-    from leaf_diseases.command_line import one_line_errors, parse_arguments
+    from leaf_diseases.command_line import as_command, parse_arguments
     from leaf_diseases.settings import Settings
 
     sys.argv = ["train.py", *flags]
-    with one_line_errors():
+    with as_command():
         train.main(parse_arguments(Settings, train.__doc__))
 
 

@@ -1,6 +1,7 @@
 """The command line: settings in, and one line out if something is wrong."""
 
 import io
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -48,8 +49,14 @@ def one_line(error: UserError) -> str:
 
 
 @contextmanager
-def one_line_errors() -> Iterator[None]:
-    """Ends the program on an error that the user can mend: one line, exit code 1."""
+def as_command() -> Iterator[None]:
+    """Runs its block as a command, whose lines come at once and whose errors are a line.
+
+    An error that the user can mend ends the program with exit code 1.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A file would get the lines much later, and some names would be an error.
+        sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     try:
         yield
     except UserError as error:
@@ -59,6 +66,10 @@ def one_line_errors() -> Iterator[None]:
         if not is_out_of_memory(error):
             raise
         print("error: out of memory: use smaller batches or images", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:
+        # Whoever read has seen enough; Python would complain again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
