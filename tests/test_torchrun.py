@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 import numpy as np
 import pytest
 import ranks
 import torch
 import training
-from machines import free_port, two_machines
+from machines import free_port, is_free, two_machines
 from rendering import render
 
 KINDS = ("ddp", "fsdp")
@@ -199,6 +200,47 @@ def test_a_machine_dies_and_comes_back(projects, folder, unbroken, tmp_path):
     training.check_same_run(unbroken("ddp"), run)
     if machines[0].namespace is None:
         pytest.skip("on loopback only: network namespaces cannot be made here")
+
+
+SLURM = {
+    "scontrol": "printf 'localhost\\nanother\\n'",
+    "srun": """
+        test "$1 $2" = "--cpus-per-task $SLURM_CPUS_PER_TASK"
+        "${@:3}" & first=$!
+        "${@:3}" & wait $!
+        wait $first
+    """,
+}
+"""What slurm.sh calls, for two machines that both are this one."""
+
+
+def test_slurm_script_starts_a_process_for_each_gpu(
+    projects, folder, unbroken, tmp_path
+):
+    for name, script in SLURM.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\nset -e\n{script}")
+        (tmp_path / name).chmod(0o755)
+    job = next(job for job in range(7000, 8000) if is_free(29500 + job % 1000))
+    project = shutil.copytree(projects["ddp"], tmp_path / "project")
+    result = subprocess.run(
+        ["bash", "slurm.sh", *map(str, FLAGS), "--data-dir", folder],
+        capture_output=True,
+        check=False,
+        cwd=project,
+        encoding="utf-8",
+        env=os.environ
+        | {
+            "OMP_NUM_THREADS": "1",
+            "PATH": f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "SLURM_CPUS_PER_TASK": "1",
+            "SLURM_GPUS_ON_NODE": "1",
+            "SLURM_JOB_ID": str(job),
+            "SLURM_JOB_NODELIST": "localhost,another",
+            "SLURM_JOB_NUM_NODES": "2",
+        },
+    )
+    assert result.returncode == 0, result.stderr
+    training.check_same_run(unbroken("ddp"), project / "runs" / str(job))
 
 
 def test_sharded_checkpoints_continue_on_more_ranks(launch, tmp_path):
