@@ -68,9 +68,13 @@ def as_command() -> Iterator[None]:
         print("error: out of memory: use smaller batches or images", file=sys.stderr)
         sys.exit(1)
     except BrokenPipeError:
-        # Whoever read has seen enough; Python would complain again at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        try:
+            print(flush=True)
+        except BrokenPipeError:
+            # Whoever read has seen enough; Python would complain again at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+        raise  # It was the pipe to another process, which has died.
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         sys.exit(130)
