@@ -346,8 +346,11 @@ class TestAsking:
         monkeypatch.setattr("copier._main.unsafe_prompt", answer)
         return asked
 
-    def test_nothing_when_told_enough(self, tmp_path, asked):
-        run("new", tmp_path / "leaves", "--name", NAME, "--preset", "minimal")
+    @pytest.mark.parametrize(
+        "wish", ["--preset=minimal", "--with=swa", "--without=amp", "--data=swa=true"]
+    )
+    def test_nothing_when_told_enough(self, tmp_path, asked, wish):
+        run("new", tmp_path / "leaves", "--name", NAME, wish)
         assert asked == []
 
     def test_what_was_not_told(self, tmp_path, asked):

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
+from torch_tricks.catalogue import TRICKS
 from torch_tricks.errors import Refusal
 from torch_tricks.questions import Questions
 from torch_tricks.template import (
@@ -33,12 +34,20 @@ class Wishes:
     data: Sequence[str]
 
     @property
+    def given(self) -> set[str]:
+        """The questions that are answered by name."""
+        return {pair.partition("=")[0] for pair in self.data}
+
+    @property
+    def name_the_project(self) -> bool:
+        return bool(self.name) or "project_name" in self.given
+
+    @property
     def are_enough(self) -> bool:
         """Whether nothing that matters is left to ask."""
-        given = {pair.partition("=")[0] for pair in self.data}
-        named = self.name or "project_name" in given
-        chosen = self.preset or self.take or self.leave or "preset" in given
-        return bool(named and chosen)
+        decisive = {"preset", *(trick.name for trick in TRICKS)}
+        chosen = self.preset or self.take or self.leave or decisive & self.given
+        return self.name_the_project and bool(chosen)
 
     def answers(
         self,
@@ -77,8 +86,7 @@ def create(dest: Path, wishes: Wishes, template: str, ref: str, ask: bool) -> No
         raise Refusal(
             f"{dest} exists already: choose another folder, or empty this one"
         )
-    given = {pair.partition("=")[0] for pair in wishes.data}
-    if not ask and not wishes.name and "project_name" not in given:
+    if not ask and not wishes.name_the_project:
         raise Refusal('the project has no name: give one, as in --name "Leaf Diseases"')
     source, version = choose_template(template, ref)
     with TemporaryDirectory(prefix="torch-tricks-") as scratch:
