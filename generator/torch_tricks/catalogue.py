@@ -1,10 +1,13 @@
 """The catalogue: what people and programs need to know about each trick.
 
-`copier.yml` decides which tricks exist; the tests hold this list, the templates and the
-documentation to it.
+It is a hidden question of `copier.yml`, whose comments say what each entry of a row means.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -12,90 +15,48 @@ class Trick:
     """One row of the catalogue."""
 
     name: str
-    """The question in `copier.yml`."""
     title: str
-    """What people call it; heads its section in the README of a project."""
     buys: str
-    """What the user gets from it, in one sentence; with the title, the help line."""
-    module: str
-    """Its module in the package of the project."""
-    flags: tuple[str, ...]
-    """What it adds to the command line of `train.py`."""
+    group: str
     source: str
-    """The paper or documentation page to read."""
+    flags: tuple[str, ...] = ()
+    module: str = ""
+    wants: str = ""
+    needs: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    """The forms that it comes in; it then has a question of its own."""
+    recommended: bool = False
+    words: tuple[str, ...] = ()
+    words_of: Mapping[str, list[str]] = field(default_factory=dict)
+    """The words of each of its choices."""
 
 
-TRICKS = (
-    Trick(
-        name="seeding",
-        title="Seeding",
-        buys="two runs with one seed give the same result",
-        module="seeding",
-        flags=("--seed", "--deterministic"),
-        source="https://docs.pytorch.org/docs/stable/notes/randomness.html",
-    ),
-    Trick(
-        name="parallel",
-        title="Several GPUs",
-        buys="each takes a share of every batch",
-        module="parallel",
-        flags=(),
-        source="https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html",
-    ),
-    Trick(
-        name="hdf5",
-        title="HDF5",
-        buys="data sets larger than memory, read lazily from a few big files",
-        module="hdf5",
-        flags=("--data hdf5",),
-        source="https://docs.h5py.org",
-    ),
-    Trick(
-        name="prefetcher",
-        title="Prefetcher",
-        buys="the next batch is copied to the GPU while this one computes",
-        module="prefetcher",
-        flags=(),
-        source="https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
-    ),
-    Trick(
-        name="amp",
-        title="Automatic mixed precision",
-        buys="faster steps and half the activation memory",
-        module="amp",
-        flags=("--amp-dtype",),
-        source="https://docs.pytorch.org/docs/stable/amp.html",
-    ),
-    Trick(
-        name="accumulation",
-        title="Gradient accumulation",
-        buys="the batch size you want on the memory you have",
-        module="accumulation",
-        flags=("--accumulation-steps",),
-        source="https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation",
-    ),
-    Trick(
-        name="swa",
-        title="Stochastic weight averaging",
-        buys="better generalisation from one run",
-        module="swa",
-        flags=("--swa-start", "--swa-lr"),
-        source="https://arxiv.org/abs/1803.05407",
-    ),
-    Trick(
-        name="mixup",
-        title="Mixup and CutMix",
-        buys="blended images and labels against overfitting",
-        module="mixup",
-        flags=("--mixup-alpha", "--cutmix-alpha"),
-        source="https://arxiv.org/abs/1710.09412",
-    ),
-    Trick(
-        name="resume",
-        title="Resume",
-        buys="a stopped run goes on bit for bit from its last checkpoint",
-        module="checkpoint",
-        flags=("--checkpoint-every", "--keep-checkpoints", "--resume"),
-        source="https://docs.pytorch.org/docs/stable/notes/serialization.html",
-    ),
-)
+def read_catalogue(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Trick]:
+    """Returns the rows in the questions of a template, by name.
+
+    What a newer template says of a trick, and this version does not know, is passed over.
+    """
+    known = {entry.name for entry in fields(Trick)}
+    tricks = {}
+    for name, row in questions.get("catalogue", {}).get("default", {}).items():
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in row.items()
+            if key in known
+        }
+        tricks[name] = Trick(name=name, **values)
+    return tricks
+
+
+@cache
+def own_catalogue() -> dict[str, Trick]:
+    """Returns the rows of the template that this version of the tool came with."""
+    import yaml
+
+    package = Path(__file__).parent
+    # A wheel has a copy of the questions in the package.
+    paths = (package / "copier.yml", package.parents[1] / "copier.yml")
+    path = next(path for path in paths if path.is_file())
+    return read_catalogue(yaml.safe_load(path.read_text(encoding="utf-8")))

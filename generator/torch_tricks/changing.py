@@ -6,13 +6,7 @@ from pathlib import Path
 from torch_tricks.errors import Refusal
 from torch_tricks.output import colored, emphasized
 from torch_tricks.project import Project
-from torch_tricks.template import (
-    RECORDED,
-    Rendering,
-    find_version,
-    released_versions,
-    render,
-)
+from torch_tricks.template import Rendering, find_version, released_versions
 from torch_tricks.updating import Plan, apply, plan_update, scratch_for
 
 DONE = 0
@@ -33,28 +27,23 @@ def change_tricks(
     project = Project.at(directory)
     project.check_unchanged()
     with scratch_for(project) as (scratch, aside):
-        base = render_recorded(project, aside / "base")
+        base = project.render(aside)
         tricks = base.questions.changed(base.answers, take, leave)
-        different = [
-            name for name, value in tricks.items() if base.answers[name] != value
-        ]
-        for name in {**base.questions.find([*take, *leave])}:
-            if name not in different:
-                print(f"{name} is {'in already' if take else 'not in'}")
-        if not different:
+        for name, choice in base.questions.find([*take, *leave]).items():
+            if (
+                take
+                and name in base.tricks
+                and choice in (None, base.answers.get(name))
+            ):
+                print(f"{name} is in already")
+            elif leave and name not in base.tricks:
+                print(f"{name} is not in")
+        if all(base.answers[name] == value for name, value in tricks.items()):
             print("nothing to do")
             return DONE
-        new = render(
-            None,
-            RECORDED,
-            aside / "new",
-            lambda *_: {"preset": "custom"} | tricks,
-            project=project.directory,
-            recorded=project.answers_file,
-        )
-        return carry_out(
-            project, plan_update(project, scratch, base, new), new, dry_run
-        )
+        new = project.render(aside, {"preset": "custom"} | tricks)
+        plan = plan_update(project, scratch, base.directory, new.directory)
+        return carry_out(project, plan, new, dry_run)
 
 
 def update(
@@ -69,17 +58,10 @@ def update(
     project.check_unchanged()
     released = released_versions(project.source, project.directory)
     newest = released[-1] if released else "HEAD"
+    version = find_version(to, released) if to else newest
     with scratch_for(project) as (scratch, aside):
-        base = render_recorded(project, aside / "base")
-        new = render(
-            None,
-            find_version(to, released) if to else newest,
-            aside / "new",
-            lambda questions, _: questions.read_data(data),
-            project=project.directory,
-            recorded=project.answers_file,
-            ask=ask,
-        )
+        base = project.render(aside)
+        new = project.render(aside, version=version, check=not data)
         if base.release and new.release and base.release > new.release:
             if not to:
                 print(
@@ -90,7 +72,8 @@ def update(
                 f"{new.version} is older than {project.version}, and a project cannot go back: "
                 "revert the commit of the update instead"
             )
-        plan = plan_update(project, scratch, base, new)
+        new = answer_anew(project, aside, new, version, data, ask)
+        plan = plan_update(project, scratch, base.directory, new.directory)
         if plan.before == plan.after:
             print(f"{new.version} is what the project has: nothing to do")
             return DONE
@@ -98,16 +81,23 @@ def update(
         return carry_out(project, plan, new, dry_run)
 
 
-def render_recorded(project: Project, directory: Path) -> Rendering:
-    """Renders the project as the template gave it."""
-    return render(
-        None,
-        RECORDED,
-        directory,
-        lambda *_: {},
-        project=project.directory,
-        recorded=project.answers_file,
-    )
+def answer_anew(
+    project: Project,
+    aside: Path,
+    new: Rendering,
+    version: str,
+    data: Sequence[str],
+    ask: bool,
+) -> Rendering:
+    """Renders a version again, if there are answers from the command line or to be asked for."""
+    answers = new.questions.read_data(data)
+    if answers:
+        new = project.render(aside, answers, version=version)
+    # What is neither answered nor left to a preset.
+    open_questions = new.recorded.keys() - project.recorded.keys() - answers.keys()
+    if ask and open_questions:
+        new = project.render(aside, answers, version=version, ask=open_questions)
+    return new
 
 
 def print_versions(base: Rendering, new: Rendering) -> None:
@@ -117,9 +107,6 @@ def print_versions(base: Rendering, new: Rendering) -> None:
         if name not in base.questions.tricks:
             state = "in" if name in new.tricks else f"not in: torch-tricks add {name}"
             print(f"new trick {name} ({trick.title}: {trick.buys}), {state}")
-    for name in base.questions.tricks:
-        if name not in new.questions.tricks:
-            print(f"trick {name} is no longer in the template")
 
 
 def carry_out(project: Project, plan: Plan, new: Rendering, dry_run: bool) -> int:
@@ -137,9 +124,9 @@ def carry_out(project: Project, plan: Plan, new: Rendering, dry_run: bool) -> in
         print("nothing was changed: this was --dry-run")
     elif plan.needs_a_look:
         print("to go on: resolve what is listed as conflict, kept aside or missing,")
-        print("          then run pytest, git add -A and git commit")
+        print("          then run pytest, and git commit -a")
     else:
-        print("to go on: read git diff, run pytest, then git add -A and git commit")
+        print("to go on: read git diff, run pytest, then git commit -a")
     for note in new.notes:
         print(f"note: {note}")
     return NEEDS_A_LOOK if plan.needs_a_look else DONE

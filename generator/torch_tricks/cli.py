@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from torch_tricks.catalogue import TRICKS
+from torch_tricks.catalogue import own_catalogue
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, forget_other_repositories
 
@@ -79,7 +79,7 @@ def complete_tricks(incomplete: str) -> list[tuple[str, str]]:
     listed, comma, last = incomplete.rpartition(",")
     return [
         (listed + comma + trick.name, trick.buys)
-        for trick in TRICKS
+        for trick in own_catalogue().values()
         if trick.name.startswith(last)
     ]
 
@@ -235,7 +235,7 @@ def update(
 ) -> None:
     """Take up a newer template, and keep your edits.
 
-    Asks about tricks that are new, if the preset is custom.
+    Names the tricks that are new; a preset may bring some of them.
     """
     from torch_tricks import changing
 

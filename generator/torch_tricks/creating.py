@@ -4,15 +4,14 @@ import errno
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
-from torch_tricks.catalogue import TRICKS
 from torch_tricks.errors import Refusal
-from torch_tricks.questions import Questions
+from torch_tricks.questions import ABOUT_THE_OWNER, Questions
 from torch_tricks.template import (
     Rendering,
     default_source,
@@ -34,49 +33,34 @@ class Wishes:
     data: Sequence[str]
 
     @property
-    def given(self) -> set[str]:
-        """The questions that are answered by name."""
-        return {pair.partition("=")[0] for pair in self.data}
+    def to_ask(self) -> set[str]:
+        """What is asked first: the name and the preset, where they do not follow."""
+        given = {pair.partition("=")[0] for pair in self.data}
+        told = self.preset or self.take or self.leave or given - ABOUT_THE_OWNER
+        names = set() if self.name or "project_name" in given else {"project_name"}
+        return names if told else names | {"preset"}
 
-    @property
-    def name_the_project(self) -> bool:
-        return bool(self.name) or "project_name" in self.given
+    def read(self, questions: Questions) -> tuple[dict[str, Any], list[str], list[str]]:
+        """Returns answers, and the tricks to add to the preset and to take from it.
 
-    @property
-    def are_enough(self) -> bool:
-        """Whether nothing that matters is left to ask."""
-        decisive = {"preset", *(trick.name for trick in TRICKS)}
-        chosen = self.preset or self.take or self.leave or decisive & self.given
-        return self.name_the_project and bool(chosen)
-
-    def answers(
-        self,
-        questions: Questions,
-        answered: Callable[[Mapping[str, Any]], dict[str, Any]],
-    ) -> dict[str, Any]:
-        """Returns the answers that follow from the wishes.
-
-        If tricks that are taken or left out make a difference, the preset becomes custom.
+        Raises:
+            Refusal: there is no such question, answer or trick.
         """
         answers = questions.read_data(self.data)
         take, leave = questions.split(answers)
-        take, leave = [*self.take, *take], [*self.leave, *leave]
         if self.preset:
             questions.check_preset(self.preset)
             answers["preset"] = self.preset
         if self.name:
             answers["project_name"] = self.name
-        if not (take or leave):
-            return answers
-        before = answered({"project_name": "Project"} | answers)
-        tricks = questions.changed(before, take, leave)
-        if any(before[name] != value for name, value in tricks.items()):
-            answers |= {"preset": "custom"} | tricks
-        return answers
+        return answers, [*self.take, *take], [*self.leave, *leave]
 
 
 def create(dest: Path, wishes: Wishes, template: str, ref: str, ask: bool) -> None:
     """Makes a project, at once or not at all, and says what to do next.
+
+    Asks for the name and the preset, and for the rest only if the preset is custom. If tricks
+    that are added to a preset or taken from it make a difference, it becomes custom.
 
     Raises:
         Refusal: something is there already, or a wish cannot be granted.
@@ -86,18 +70,28 @@ def create(dest: Path, wishes: Wishes, template: str, ref: str, ask: bool) -> No
         raise Refusal(
             f"{dest} exists already: choose another folder, or empty this one"
         )
-    if not ask and not wishes.name_the_project:
-        raise Refusal('the project has no name: give one, as in --name "Leaf Diseases"')
     source, version = choose_template(template, ref)
     with TemporaryDirectory(prefix="torch-tricks-") as scratch:
-        rendering = render(
-            source,
-            version,
-            # The name of the folder, in case that the template asks for it.
-            Path(scratch) / (dest.name or "project"),
-            wishes.answers,
-            ask=ask and not wishes.are_enough,
+
+        def attempt(answers: Mapping[str, Any], **options: Any) -> Rendering:
+            # In a folder of that name, as the project is called after it by default.
+            directory = Path(mkdtemp(dir=scratch)) / (dest.name or "project")
+            return render(source, version, directory, answers, **options)
+
+        first = attempt(
+            {},
+            ask=wishes.to_ask if ask else (),
+            files=False,
         )
+        questions = first.questions
+        answers, take, leave = wishes.read(questions)
+        answers = {n: first.answers[n] for n in ("project_name", "preset")} | answers
+        choose = ask and answers["preset"] == "custom" and not (take or leave)
+        open_questions = questions.asked.keys() - answers.keys()
+        rendering = attempt(answers, ask=open_questions if choose else ())
+        tricks = questions.changed(rendering.answers, take, leave)
+        if any(rendering.answers[name] != value for name, value in tricks.items()):
+            rendering = attempt(answers | {"preset": "custom"} | tricks)
         move_into_place(rendering.directory, dest)
     print_next_steps(rendering, dest)
 

@@ -24,6 +24,12 @@ SETTINGS = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
 """Messages that can be told apart, and no lock on the index for mere looking: a kill would leave
 it there, and keep the undo command from working."""
 
+USAGE = 129
+"""Git's exit code for an option that it does not know."""
+
+FAULTS = ("fatal: ", "error: ")
+"""How git begins the line that says why it failed."""
+
 IDENTITY = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
@@ -62,7 +68,7 @@ def run_git(
     *arguments: str | Path,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
-    input: bytes | None = None,
+    input: bytes = b"",
     allowed: Iterable[int] = (0,),
 ) -> subprocess.CompletedProcess[bytes]:
     """Runs git, without the hooks and the file system monitor of the repository.
@@ -83,7 +89,7 @@ def run_git(
             [*command, *map(str, arguments)],
             cwd=cwd,
             env={**os.environ, **SETTINGS, **(env or {})},
-            **({"stdin": subprocess.DEVNULL} if input is None else {"input": input}),
+            input=input,
             capture_output=True,
             check=False,
         )
@@ -97,11 +103,15 @@ def run_git(
 
 
 def reason(stderr: str) -> str:
-    """Returns the line of git's messages that says what is wrong."""
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]
-    line = (fatal or lines[-1:] or ["git failed"])[0]
-    return line.removeprefix("fatal: ").removeprefix("error: ")
+    """Returns what git's messages say is wrong, with git's own remedy, in one line."""
+    lines = [line.strip() for line in stderr.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("hint:")]
+    faults = [n for n, line in enumerate(lines) if line.startswith(FAULTS)]
+    if faults:
+        # What follows the first one explains it, up to the next one.
+        lines = lines[faults[0] : faults[1] if faults[1:] else None]
+    line = " ".join(lines) or "git failed"
+    return line.removeprefix(FAULTS[0]).removeprefix(FAULTS[1])
 
 
 def git_bytes(*arguments: str | Path, **options: Any) -> bytes:
@@ -217,6 +227,12 @@ class Scratch:
         """Returns the content of a file."""
         return git_bytes("cat-file", "blob", entry.oid, env=self.env)
 
+    def sizes(self, entries: Iterable[Entry]) -> list[int]:
+        """Returns the sizes of files, without reading them."""
+        oids = "".join(f"{entry.oid}\n" for entry in entries).encode()
+        command = ("cat-file", "--batch-check=%(objectsize)")
+        return [int(line) for line in self.git(*command, input=oids).split()]
+
     def write(self, content: bytes) -> str:
         """Stores the content of a file; returns its name."""
         return self.git("hash-object", "-w", "--stdin", input=content)
@@ -260,7 +276,7 @@ class Scratch:
     def merge_file(self, ours: bytes, base: bytes, theirs: bytes) -> tuple[bytes, bool]:
         """Merges the text of one file; returns the result and whether it has markers.
 
-        The markers carry the labels that Copier gives them.
+        The markers carry the labels that Copier gives them, and hold the common ancestor, too.
 
         Raises:
             GitError: the content is binary.
@@ -271,7 +287,11 @@ class Scratch:
             paths.append(self.directory / f"merge-file {label}")
             paths[-1].write_bytes(content)
         options = [option for label in labels for option in ("-L", label)]
-        command = ("merge-file", "-p", *options, *paths)
         # The exit code is the number of conflicts, or 255 for what is not text.
-        result = run_git(*command, env=self.env, allowed=range(128))
+        for style in ("--zdiff3", "--diff3"):
+            command = ("merge-file", "-p", style, *options, *paths)
+            result = run_git(*command, env=self.env, allowed=(*range(128), USAGE))
+            # Git before 2.35 knows only the second style.
+            if result.returncode != USAGE:
+                break
         return result.stdout, result.returncode > 0

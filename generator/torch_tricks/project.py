@@ -2,18 +2,24 @@
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from tempfile import mkdtemp
 from typing import Any
 
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, git, git_bytes, nul_separated
-from torch_tricks.template import ANSWERS_FILE
+from torch_tricks.questions import ABOUT_THE_OWNER, LIST
+from torch_tricks.template import ANSWERS_FILE, Rendering, read_answers, render
 
-MARKERS = ("<<<<<<< before updating", ">>>>>>> after updating")
-"""The lines around a conflict, as Copier writes them too."""
+MARKERS = (
+    "<<<<<<< before updating",
+    "||||||| last update",
+    ">>>>>>> after updating",
+)
+"""The lines around a conflict, and before the common ancestor; Copier writes two of them, too."""
 
 UNFINISHED = {
     "MERGE_HEAD": "merge",
@@ -62,18 +68,7 @@ class Project:
     @cached_property
     def recorded(self) -> dict[str, Any]:
         """What the answers file holds."""
-        import yaml
-
-        try:
-            answers = yaml.safe_load(self.answers_file)
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            message = " ".join(str(error).split())
-            raise Refusal(
-                f"{ANSWERS_FILE} cannot be read ({message}): correct it"
-            ) from error
-        if not isinstance(answers, dict):
-            raise Refusal(f"{ANSWERS_FILE} holds no answers: get it back from git")
-        return answers
+        return read_answers(self.answers_file)
 
     @property
     def source(self) -> str:
@@ -83,15 +78,67 @@ class Project:
     def version(self) -> str:
         return str(self.recorded.get("_commit") or "")
 
+    def render(
+        self,
+        scratch: Path,
+        data: Mapping[str, Any] | None = None,
+        *,
+        version: str = "",
+        ask: Iterable[str] = (),
+        check: bool = True,
+    ) -> Rendering:
+        """Renders the project as the template gives it, in a new folder in another one.
+
+        Args:
+            scratch: the other folder.
+            data: answers that are other ones than the recorded.
+            version: a version that is another one than the recorded.
+            ask: questions to ask.
+            check: whether to refuse recorded answers that the version does not allow.
+        """
+        directory = Path(mkdtemp(dir=scratch))
+        (directory / ANSWERS_FILE).write_bytes(self.answers_file)
+        rendering = render(
+            self.source,
+            version or self.version,
+            directory,
+            data or {},
+            ask=ask,
+            project=self.directory,
+        )
+        if check:
+            self._check_answers(rendering, data or {})
+        return rendering
+
+    def _check_answers(self, rendering: Rendering, data: Mapping[str, Any]) -> None:
+        """Refuses recorded answers that Copier has forgotten, to take the default."""
+        answers = rendering.answers | self.recorded | dict(data)
+        rendering.questions.check_preset(answers["preset"])
+        if LIST in rendering.recorded:
+            rendering.questions.check(answers)
+        for name in rendering.recorded.keys() & ABOUT_THE_OWNER:
+            if str(answers[name]) != rendering.answers[name]:
+                raise Refusal(
+                    f"{name} in {ANSWERS_FILE} cannot be {answers[name]}: correct it, or run "
+                    f"torch-tricks update --data {name}=..."
+                )
+
     def git(self, *arguments: str | Path, **options: Any) -> str:
         return git(*arguments, cwd=self.directory, **options)
 
     @cached_property
     def in_git(self) -> bool:
+        """Whether it is in the working tree of a repository.
+
+        Raises:
+            GitError: it may be, but git does not want to read it.
+        """
         try:
             return self.git("rev-parse", "--is-inside-work-tree") == "true"
-        except GitError:
-            return False
+        except GitError as error:
+            if str(error).startswith("not a git repository"):
+                return False
+            raise
 
     @cached_property
     def git_directory(self) -> Path:
@@ -145,7 +192,8 @@ class Project:
             )
         except GitError as error:
             raise Refusal(
-                f"{ANSWERS_FILE} is not committed: run git add -f . and git commit first"
+                f"{ANSWERS_FILE} is not committed: run git add, with -f where git ignores files, "
+                "and git commit first"
             ) from error
         if marked := self.with_markers():
             raise Refusal(
@@ -153,24 +201,30 @@ class Project:
             )
 
     def check_committed(self) -> None:
-        """Makes sure that no change would be lost.
+        """Makes sure that no change of a file that git tracks would be lost.
 
         Raises:
-            Refusal: something is not committed, or not even known to git.
+            Refusal: something is not committed.
         """
-        status = (
-            "status",
-            "--porcelain",
-            "--untracked-files=all",
-            "--ignore-submodules=none",
-        )
-        changed = self.git(*status, "--", ".").splitlines()
+        options = ("--untracked-files=no", "--ignore-submodules=untracked", "-z")
+        command = ("status", "--porcelain", "--no-renames", *options, "--", ".")
+        changed = nul_separated(git_bytes(*command, cwd=self.directory))
+        marked = [path for path, letter in self.listed().items() if letter.islower()]
+        if marked:
+            raise Refusal(_hidden(marked, "assume-unchanged"))
         if changed:
             more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
             raise Refusal(
-                f"{changed[0][3:]}{more} not committed: run git add -A and git commit, or git "
-                "stash -u, first"
+                f"{changed[0][3:]}{more} not committed: run git commit -a, or git stash, first"
             )
+
+    def listed(self) -> dict[str, str]:
+        """Returns a letter for each file that git tracks.
+
+        S if it is marked as skip-worktree, else H; in lower case if as assume-unchanged.
+        """
+        listing = nul_separated(git_bytes("ls-files", "-v", "-z", cwd=self.directory))
+        return {line[2:]: line[0] for line in listing}
 
     def with_markers(self) -> list[str]:
         """Returns the tracked files that git lists as unmerged, or that hold markers."""
@@ -181,17 +235,32 @@ class Project:
         marked = git_bytes(*command, cwd=self.directory, allowed=(0, 1))
         return sorted(paths.union(nul_separated(marked)))
 
-    def check_free(self, paths: Iterable[str]) -> None:
-        """Makes sure that nothing that git does not know is at paths that will be written.
+    def check_can_write(self, changed: Sequence[str], added: Iterable[str]) -> None:
+        """Makes sure that git knows all that a change of files will overwrite.
+
+        Args:
+            changed: files that git tracks.
+            added: files that it does not.
 
         Raises:
-            Refusal: something is.
+            Refusal: it does not.
         """
-        for path in paths:
-            for place in (path, *_parents(path)):
+        listing = self.listed()
+        for path in changed:
+            if listing.get(path) == "S" and not os.path.lexists(self.directory / path):
+                raise Refusal(
+                    f"{path} would change, and is not here, as the checkout is sparse: run git "
+                    "sparse-checkout disable first"
+                )
+            if listing.get(path) == "S":
+                raise Refusal(_hidden([path], "skip-worktree"))
+        for path in added:
+            for place in (path, *parents(path)):
                 target = self.directory / place
-                in_the_way = os.path.lexists(target) and (
-                    place == path or target.is_symlink() or not target.is_dir()
+                in_the_way = (
+                    os.path.lexists(target)
+                    if place == path
+                    else not is_free_for_folder(target)
                 )
                 if in_the_way:
                     raise Refusal(
@@ -201,6 +270,16 @@ class Project:
                     )
 
 
-def _parents(path: str) -> list[str]:
-    parts = path.split("/")[:-1]
-    return ["/".join(parts[: n + 1]) for n in range(len(parts))]
+def _hidden(paths: Sequence[str], mark: str) -> str:
+    command = shlex.join(["git", "update-index", f"--no-{mark}", *paths])
+    return f"git sees no edits in {paths[0]}, which is marked as {mark}: run {command} first"
+
+
+def is_free_for_folder(path: Path) -> bool:
+    """Tells whether a folder is there, or can be made there."""
+    return not os.path.lexists(path) or (path.is_dir() and not path.is_symlink())
+
+
+def parents(path: str) -> list[str]:
+    """Returns the folders that a file is in."""
+    return [str(parent) for parent in PurePosixPath(path).parents[:-1]]

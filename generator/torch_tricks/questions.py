@@ -6,49 +6,25 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
+from torch_tricks.catalogue import Trick, read_catalogue
 from torch_tricks.errors import Refusal
 
-YES = frozenset({"true", "yes", "on", "y", "t", "1"})
-NO = frozenset({"false", "no", "off", "n", "f", "0"})
 OFF = "none"
 """The choice of a trick that leaves it out."""
 
+LIST = "tricks"
+"""The question whose answer is the list of the tricks, other than those with choices."""
 
-@dataclass(frozen=True)
-class Trick:
-    """A trick as its question describes it."""
-
-    name: str
-    title: str
-    buys: str
-    """What the user gets from it."""
-    needs: str
-    """What it takes to be of use; empty if nothing."""
-    choices: tuple[str, ...]
-    """The forms that it comes in, the default one first; empty if there is only one."""
-
-    @property
-    def off(self) -> bool | str:
-        """The answer that leaves it out."""
-        return OFF if self.choices else False
-
-    @property
-    def on(self) -> bool | str:
-        """The answer that takes it, in its first form."""
-        return self.choices[0] if self.choices else True
+ABOUT_THE_OWNER = {"project_name", "package_name", "description", "author"}
+"""The questions that do not choose tricks."""
 
 
 @dataclass(frozen=True)
 class Questions:
-    """What `copier.yml` asks.
-
-    A trick is a question that is asked only under the preset `custom`.
-    """
+    """What `copier.yml` asks."""
 
     raw: Mapping[str, Mapping[str, Any]]
     """The questions as Copier reads them: attributes by name."""
-    needs: Mapping[str, str]
-    """What tricks need, by name."""
 
     @cached_property
     def asked(self) -> dict[str, Mapping[str, Any]]:
@@ -61,16 +37,7 @@ class Questions:
 
     @cached_property
     def tricks(self) -> dict[str, Trick]:
-        return {
-            name: self._trick(name, question)
-            for name, question in self.asked.items()
-            if "preset" in str(question.get("when", ""))
-        }
-
-    def _trick(self, name: str, question: Mapping[str, Any]) -> Trick:
-        title, _, buys = str(question.get("help", name)).partition(": ")
-        choices = tuple(value for value in _choices(question) if value != OFF)
-        return Trick(name, title, buys, self.needs.get(name, ""), choices)
+        return read_catalogue(self.raw)
 
     @property
     def presets(self) -> list[str]:
@@ -78,12 +45,16 @@ class Questions:
 
     def chosen(self, answers: Mapping[str, Any]) -> list[str]:
         """Returns the tricks that answers to all questions take."""
-        return [n for n, trick in self.tricks.items() if answers[n] != trick.off]
+        return [
+            name
+            for name, trick in self.tricks.items()
+            if (answers[name] != OFF if trick.choices else name in answers[LIST])
+        ]
 
     def changed(
         self, answers: Mapping[str, Any], take: Iterable[str], leave: Iterable[str]
-    ) -> dict[str, bool | str]:
-        """Returns the answers for all tricks when some are taken and some are left out.
+    ) -> dict[str, Any]:
+        """Returns the answers about tricks when some are taken and some are left out.
 
         Args:
             answers: what the answers are before.
@@ -92,27 +63,71 @@ class Questions:
             leave: names of tricks.
 
         Raises:
-            Refusal: there is no such trick or choice, or one is in both lists.
+            Refusal: there is no such trick or choice, one is in both lists, or the tricks do not
+                go together.
         """
         taken, left = self.find(take), self.find(leave)
         if both := sorted(taken.keys() & left.keys()):
             raise Refusal(f"{both[0]} is both taken and left out: choose one")
-        values = {name: answers[name] for name in self.tricks}
-        for name, choice in taken.items():
+        listed = {*answers[LIST], *taken} - left.keys()
+        values: dict[str, Any] = {
+            LIST: [name for name in self._listable if name in listed]
+        }
+        for name, trick in self.tricks.items():
+            if trick.choices:
+                choice = taken.get(name)
+                if name in taken and answers[name] == OFF:
+                    choice = choice or trick.choices[0]
+                values[name] = OFF if name in left else choice or answers[name]
+        self.check(values)
+        return values
+
+    @property
+    def _listable(self) -> list[str]:
+        return [name for name, trick in self.tricks.items() if not trick.choices]
+
+    def check(self, answers: Mapping[str, Any]) -> None:
+        """Refuses tricks that do not go together, or that do not exist.
+
+        Copier itself would forget such a list where it is recorded, and take the default.
+        """
+        for name, trick in self.tricks.items():
+            if trick.choices and answers[name] not in (OFF, *trick.choices):
+                choices = (OFF, *trick.choices)
+                raise Refusal(_unknown(f"choice of {name}", answers[name], choices))
+        if not isinstance(answers[LIST], list):
+            raise Refusal(f"{LIST} must be a list, such as [{self._listable[0]}]")
+        self._check_listable(answers[LIST])
+        for name in answers[LIST]:
             trick = self.tricks[name]
-            if choice is not None or values[name] == trick.off:
-                values[name] = choice or trick.on
-        return values | {name: self.tricks[name].off for name in left}
+            for needed in trick.needs:
+                if needed not in answers[LIST]:
+                    raise Refusal(f"{name} needs {needed}: take both, or neither")
+            for other in trick.excludes:
+                if other in answers[LIST]:
+                    raise Refusal(f"{name} excludes {other}: take one of them")
+            if trick.forms and answers["parallel"] not in trick.forms:
+                forms = " or ".join(f"parallel={form}" for form in trick.forms)
+                raise Refusal(f"{name} needs {forms}: take that too")
+
+    def _check_listable(self, names: Iterable[Any]) -> None:
+        for name in names:
+            if name not in self._listable:
+                raise Refusal(_unknown("trick", name, self._listable, self._forms))
 
     def split(self, answers: dict[str, Any]) -> tuple[list[str], list[str]]:
         """Takes the answers about tricks out; returns which are taken, and which left out."""
         take, leave = [], []
-        for name, trick in self.tricks.items():
+        listed = answers.pop(LIST, None)
+        if listed is not None:
+            take += listed
+            leave += [name for name in self._listable if name not in listed]
+        for name in self.tricks:
             answer = answers.pop(name, None)
-            if answer == trick.off:
+            if answer == OFF:
                 leave.append(name)
             elif answer is not None:
-                take.append(f"{name}={answer}" if trick.choices else name)
+                take.append(f"{name}={answer}")
         return take, leave
 
     @property
@@ -126,7 +141,7 @@ class Questions:
         if preset not in self.presets:
             raise Refusal(_unknown("preset", preset, self.presets))
 
-    def find(self, words: Iterable[str]) -> dict[str, bool | str | None]:
+    def find(self, words: Iterable[str]) -> dict[str, str | None]:
         """Reads tricks from a command line, each as NAME or NAME=CHOICE.
 
         Returns:
@@ -135,7 +150,7 @@ class Questions:
         Raises:
             Refusal: there is no such trick, or no such choice.
         """
-        found: dict[str, bool | str | None] = {}
+        found: dict[str, str | None] = {}
         for word in words:
             name, equals, choice = word.partition("=")
             trick = self.tricks.get(name)
@@ -159,6 +174,8 @@ class Questions:
             name, equals, value = pair.partition("=")
             if not equals:
                 raise Refusal(f"--data {pair} has no value: write --data {name}=VALUE")
+            if name in self.tricks.keys() - self.asked.keys():
+                raise Refusal(f"{name} is a trick: write --with or --without {name}")
             if name not in self.asked:
                 raise Refusal(_unknown("question", name, self.asked))
             data[name] = self._read_value(name, value)
@@ -166,15 +183,14 @@ class Questions:
 
     def _read_value(self, name: str, value: str) -> Any:
         question = self.asked[name]
-        if choices := _choices(question):
-            if value not in choices:
-                raise Refusal(_unknown(f"choice of {name}", value, choices))
-        elif question.get("type") == "bool":
-            if value.lower() not in YES | NO:
-                raise Refusal(
-                    f"{name} is a yes-or-no question: write {name}=true or {name}=false"
-                )
-            return value.lower() in YES
+        if name == LIST:
+            listed = [part.strip() for part in value.strip("[] ").split(",")]
+            listed = [part for part in listed if part]
+            self._check_listable(listed)
+            return listed
+        choices = _choices(question)
+        if choices and value not in choices:
+            raise Refusal(_unknown(f"choice of {name}", value, choices))
         return value
 
 
@@ -192,7 +208,7 @@ def _unknown(
         other: what those who write one of these names mean.
     """
     names, meant = list(known), other or {}
-    matches = get_close_matches(name.lower(), [*names, *meant], n=1, cutoff=0.5)
+    matches = get_close_matches(str(name).lower(), [*names, *meant], n=1, cutoff=0.5)
     hint = f"there is {', '.join(names)}"
     if matches:
         hint = f"did you mean {meant.get(matches[0], matches[0])}?"

@@ -2,57 +2,55 @@
 
 import json
 import re
-import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
-from torch_tricks.catalogue import TRICKS
-from torch_tricks.changing import render_recorded
+from torch_tricks.catalogue import Trick, own_catalogue
 from torch_tricks.errors import Refusal
-from torch_tricks.git import Scratch
+from torch_tricks.git import GitError, Scratch
 from torch_tricks.output import colored
 from torch_tricks.project import Project
-from torch_tricks.questions import Questions, Trick
 from torch_tricks.template import (
     ANSWERS_FILE,
-    RECORDED,
     Rendering,
+    as_release,
     default_source,
-    read_questions,
     released_versions,
     render,
 )
+
+SAMPLE = {"project_name": "Project", "preset": "minimal"}
+"""The project whose tricks are shown outside of a project."""
 
 
 def list_tricks(directory: Path) -> None:
     """Prints the tricks of the project's version of the template, or of the tool's own."""
     project = project_at(directory)
     if project is None:
-        list_tricks_of_tool()
-        return
-    with TemporaryDirectory(prefix="torch-tricks-") as scratch:
-        rendering = render_recorded(project, Path(scratch) / "project")
-    for name, trick in rendering.questions.tricks.items():
-        print(f"{'in ' if name in rendering.tricks else '-  '} {describe(trick)}")
-
-
-def list_tricks_of_tool() -> None:
-    """Prints the tricks of the template that belongs to the tool; offline, without their needs."""
-    try:
-        for trick in read_questions(*default_source()).tricks.values():
-            print(describe(trick))
-    except Refusal as refusal:
-        for row in TRICKS:
-            print(describe(Trick(row.name, row.title, row.buys, "", ())))
-        print(f"note: what they need is not known: {refusal}", file=sys.stderr)
+        tricks, chosen = own_catalogue(), None
+    else:
+        with TemporaryDirectory(prefix="torch-tricks-") as scratch:
+            rendering = project.render(Path(scratch))
+        tricks, chosen = rendering.questions.tricks, rendering.tricks
+    group = ""
+    for name, trick in tricks.items():
+        if trick.group != group:
+            group = trick.group
+            print(group)
+        mark = "" if chosen is None else "in " if name in chosen else "-  "
+        print(f"  {mark}{describe(trick)}")
 
 
 def describe(trick: Trick) -> str:
     """Returns the line about a trick."""
-    needs = f" (needs {trick.needs})" if trick.needs else ""
-    return f"{trick.name:13} {trick.title}: {trick.buys}{needs}"
+    forms = " or ".join(f"parallel={form}" for form in trick.forms)
+    needs = ", ".join(filter(None, [*trick.needs, forms, trick.wants]))
+    return f"{trick.name:13} {trick.title}: {trick.buys}" + (
+        f" (needs {needs})" if needs else ""
+    )
 
 
 def project_at(directory: Path) -> Project | None:
@@ -69,41 +67,35 @@ def show_trick(word: str, directory: Path) -> None:
     project = project_at(directory)
     with TemporaryDirectory(prefix="torch-tricks-") as name:
         aside = Path(name)
-        without = render_with(
-            project, aside / "without", take=[], leave=[word.partition("=")[0]]
+        base = render_here(project, aside, {})
+        [found] = base.questions.find([word])
+        without, with_it = (
+            render_here(
+                project,
+                aside,
+                {"preset": "custom"}
+                | base.questions.changed(base.answers, take, leave),
+            )
+            for take, leave in (([], [found]), ([word], []))
         )
-        with_it = render_with(project, aside / "with", take=[word], leave=[])
-        [found] = with_it.questions.find([word])
-        trick = with_it.questions.tricks[found]
+        trick = base.questions.tricks[found]
         print(describe(trick))
         print(f"\n{section(with_it, trick)}\n")
         for rendering in (without, with_it):
             (rendering.directory / ANSWERS_FILE).unlink()
         scratch = Scratch(aside)
-        trees = [scratch.add_directory(r.directory) for r in (without, with_it)]
-        print(scratch.diff(*trees, color=colored()))
+        before, after = (scratch.add_directory(r.directory) for r in (without, with_it))
+        print(scratch.diff(before, after, colored()))
 
 
-def render_with(
-    project: Project | None, directory: Path, take: list[str], leave: list[str]
+def render_here(
+    project: Project | None, scratch: Path, data: Mapping[str, Any]
 ) -> Rendering:
-    """Renders the project, or a minimal one, with other tricks."""
-
-    def answers(questions: Questions, answered: Any) -> dict[str, Any]:
-        given = {} if project else {"project_name": "Project", "preset": "minimal"}
-        before = answered(given)
-        return given | {"preset": "custom"} | questions.changed(before, take, leave)
-
-    if project is None:
-        return render(*default_source(), directory, answers)
-    return render(
-        None,
-        RECORDED,
-        directory,
-        answers,
-        project=project.directory,
-        recorded=project.answers_file,
-    )
+    """Renders the project, or a minimal one."""
+    if project is not None:
+        return project.render(scratch, data)
+    directory = Path(mkdtemp(dir=scratch))
+    return render(*default_source(), directory, {**SAMPLE, **data})
 
 
 def section(rendering: Rendering, trick: Trick) -> str:
@@ -122,6 +114,8 @@ class Status:
     source: str
     version: str
     newer_versions: list[str] | None = None
+    new_tricks: list[str] | None = None
+    """Those that the newest version has and the project's version has not."""
     tricks_in: list[str] | None = None
     tricks_out: list[str] | None = None
     edited: list[str] | None = None
@@ -134,28 +128,30 @@ class Status:
 def read_status(project: Project) -> Status:
     """Finds out what can be found out about a project: without the template, that is little."""
     status = Status(project.source, project.version)
-    if project.in_git:
-        status.conflicts = project.with_markers()
     try:
+        if project.in_git:
+            status.conflicts = project.with_markers()
         with TemporaryDirectory(prefix="torch-tricks-") as scratch:
             released = released_versions(project.source, project.directory)
-            base = render_recorded(project, Path(scratch) / "project")
-            status.newer_versions = newer(released, base)
+            base = project.render(Path(scratch))
+            known = base.questions.tricks
             status.tricks_in = base.tricks
-            status.tricks_out = [
-                n for n in base.questions.tricks if n not in base.tricks
-            ]
+            status.tricks_out = [name for name in known if name not in base.tricks]
             status.edited, status.deleted = compare(project, base)
-    except Refusal as refusal:
-        status.not_known = str(refusal)
+            status.newer_versions, newest = newer(released, base), base
+            if status.newer_versions:
+                version = status.newer_versions[-1]
+                newest = project.render(Path(scratch), version=version, check=False)
+            tricks = newest.questions.tricks
+            status.new_tricks = [name for name in tricks if name not in known]
+    except (Refusal, GitError) as error:
+        status.not_known = str(error)
     return status
 
 
 def newer(released: list[str], base: Rendering) -> list[str]:
     """Returns the versions that are newer than a project's."""
-    from packaging.version import Version
-
-    return [tag for tag in released if base.release and Version(tag) > base.release]
+    return [tag for tag in released if base.release and as_release(tag) > base.release]
 
 
 def compare(project: Project, base: Rendering) -> tuple[list[str], list[str]]:
@@ -188,6 +184,7 @@ def print_status(directory: Path, as_json: bool) -> None:
     print(f"version         {status.version}")
     for name, values in (
         ("newer versions", status.newer_versions),
+        ("new tricks", status.new_tricks),
         ("tricks in", status.tricks_in),
         ("tricks out", status.tricks_out),
         ("edited", status.edited),

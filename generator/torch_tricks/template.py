@@ -1,13 +1,19 @@
 """The template at some version: its questions, its tricks, and projects rendered from it.
 
 All dealings with Copier are here. It is imported on first use, as that takes a quarter of a
-second.
+second. What its documentation does not promise is this, for which `pyproject.toml` pins its
+minor version, and a test tries the newest one:
+
+- `answers.combined`, `template.questions_data` and `template.config_data` of the worker that
+  `copier.run_copy` returns;
+- `copier._vcs.get_repo`, which knows what `gh:` stands for;
+- that it runs git through plumbum, which keeps a directory and an environment of its own.
 """
 
 import os
-import tempfile
+import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version as installed_version
@@ -20,13 +26,6 @@ from torch_tricks.questions import Questions
 
 ANSWERS_FILE = ".copier-answers.yml"
 PUBLISHED = "gh:org/torch-tricks"
-RECORDED = ":current:"
-"""Copier's name for the version that the answers file records."""
-
-
-Answers = Callable[
-    [Questions, Callable[[Mapping[str, Any]], dict[str, Any]]], Mapping[str, Any]
-]
 
 
 @dataclass(frozen=True)
@@ -36,13 +35,24 @@ class Rendering:
     directory: Path
     answers: dict[str, Any]
     """Answers to all questions, those that are computed included."""
+    recorded: dict[str, Any]
+    """What its answers file holds."""
     questions: Questions
-    version: str
-    """What is recorded: a tag, or a description of a commit; empty outside of git."""
-    release: Any
-    """The version in a form that can be compared, or None outside of git."""
     notes: list[str]
     """What the user should know of it, in one line each."""
+
+    @property
+    def version(self) -> str:
+        """A tag, or a description of a commit; empty outside of git."""
+        return str(self.recorded.get("_commit") or "")
+
+    @property
+    def release(self) -> Any:
+        """The version in a form that can be compared, or None if it belongs to no release."""
+        tag, commits = re.fullmatch(
+            r"(.*?)(?:-(\d+)-g[0-9a-f]+)?", self.version
+        ).groups()
+        return as_release(f"{tag}.post{commits}" if commits else tag)
 
     @property
     def tricks(self) -> list[str]:
@@ -50,98 +60,79 @@ class Rendering:
         return self.questions.chosen(self.answers)
 
 
+def read_answers(content: bytes) -> dict[str, Any]:
+    """Reads an answers file.
+
+    Raises:
+        Refusal: it is none.
+    """
+    import yaml
+
+    try:
+        answers = yaml.safe_load(content)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        message = " ".join(str(error).split())
+        raise Refusal(
+            f"{ANSWERS_FILE} cannot be read ({message}): correct it"
+        ) from error
+    if not isinstance(answers, dict):
+        raise Refusal(f"{ANSWERS_FILE} holds no answers: get it back from git")
+    return answers
+
+
 def render(
-    source: str | None,
+    source: str,
     version: str | None,
     directory: Path,
-    answers: Answers,
+    data: Mapping[str, Any],
     *,
+    ask: Iterable[str] = (),
     project: Path | None = None,
-    recorded: bytes | None = None,
-    ask: bool = False,
+    files: bool = True,
 ) -> Rendering:
-    """Renders a project.
+    """Renders a project; an answers file that is there already answers what is not said here.
 
     Args:
-        source: the template, or None for the one that the answers file names.
-        version: a tag or commit, RECORDED, or None for the highest tag.
+        source: the template.
+        version: a tag or commit, or None for the highest tag.
         directory: where to; it is made.
-        answers: returns what is answered anew, given the questions and a function that tells
-            what all answers are when some are given.
+        data: answers, which are checked.
+        ask: the questions that are asked.
         project: an existing project, from which a relative source is meant.
-        recorded: its answers file, which answers the other questions.
-        ask: whether questions that are not answered are asked, or else get their defaults.
+        files: whether files are wanted, and not only answers.
 
     Raises:
         Refusal: an answer is not allowed, or the template cannot be had.
     """
-    from copier import _main
+    import copier
 
-    directory.mkdir(parents=True, exist_ok=True)
-    options: dict[str, Any] = {} if ask else {"defaults": True}
-    if recorded is not None:
-        (directory / ANSWERS_FILE).write_bytes(recorded)
-        options |= {"overwrite": True, "skip_answered": True}
-    with (
-        _copier(project) as notes,
-        _main.Worker(
-            src_path=source,
-            dst_path=directory,
-            vcs_ref=_main.VcsRef.CURRENT if version == RECORDED else version,
+    # Without git Copier would take any template for a plain folder.
+    git("--version")
+    if project and not is_repository(source, project):
+        # As above, with the folder as it is for the version that was asked for.
+        raise Refusal(_not_reached(f"{source} is no git repository", project))
+    with _copier(project) as notes:
+        worker = copier.run_copy(
+            source,
+            directory,
+            dict(data),
+            vcs_ref=version,
+            ask=list(ask),
+            exclude=[] if files else ["*"],
+            defaults=True,
+            overwrite=True,
             quiet=True,
-            **options,
-        ) as worker,
-    ):
-        questions = _questions(worker.template)
-        worker.data = dict(answers(questions, lambda data: _answered(worker, data)))
-        worker.run_copy()
-        return Rendering(
-            directory=directory,
-            answers=dict(worker.answers.combined),
-            questions=questions,
-            version=worker.template.commit or "",
-            release=worker.template.version,
-            notes=notes,
         )
-
-
-def _answered(worker: Any, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the answers to all questions, without asking any."""
-    defaults = worker.defaults
-    worker.data, worker.defaults = dict(data), True
-    worker._ask()
-    worker.defaults = defaults
-    return dict(worker.answers.combined)
-
-
-def read_questions(source: str, version: str | None) -> Questions:
-    """Returns the questions of a template, without rendering anything.
-
-    Raises:
-        Refusal: the template cannot be had.
-    """
-    from copier import _main
-
-    with (
-        _copier(None),
-        tempfile.TemporaryDirectory(prefix="torch-tricks-") as directory,
-        _main.Worker(
-            src_path=source, vcs_ref=version, dst_path=Path(directory)
-        ) as worker,
-    ):
-        return _questions(worker.template)
-
-
-def _questions(template: Any) -> Questions:
-    questions = Questions(
-        template.questions_data, template.config_data.get("needs", {})
-    )
+    template = worker.template
+    questions = Questions(template.questions_data)
     if "preset" not in questions.asked or not questions.tricks:
-        message = f"{template.url} is not torch-tricks, as it asks for no preset"
         raise Refusal(
-            f"{message}: give --template another source, or use Copier's commands"
+            f"{source} is not torch-tricks, as it asks for no preset: give --template another "
+            "source, or use Copier's commands"
         )
-    return questions
+    answers, file = dict(worker.answers.combined), directory / ANSWERS_FILE
+    recorded = read_answers(file.read_bytes()) if files else {}
+    return Rendering(directory, answers, recorded, questions, notes)
 
 
 @contextmanager
@@ -230,31 +221,39 @@ def released_versions(source: str, project: Path | None = None) -> list[str]:
     Raises:
         Refusal: the template cannot be reached.
     """
-    from packaging.version import Version
-
-    url = _address(source, project)
-    if url is None:
-        raise Refusal(_not_reached(f"{source} is no git repository", project))
+    url = _address(source, project) or source
     try:
         listing = git("ls-remote", "--tags", "--refs", "--", url, cwd=project)
     except GitError as error:
         raise Refusal(_not_reached(str(error), project)) from error
     tags = [line.partition("refs/tags/")[2] for line in listing.splitlines()]
-    tags = [tag for tag in tags if _is_version(tag) and not Version(tag).is_prerelease]
-    return sorted(tags, key=Version)
+    releases = {tag: release for tag in tags if (release := as_release(tag))}
+    released = [tag for tag in releases if not releases[tag].is_prerelease]
+    return sorted(released, key=lambda tag: releases[tag])
 
 
-def is_repository(source: str) -> bool:
+def is_repository(source: str, project: Path | None = None) -> bool:
     """Tells whether a template is in git, or claims to be: an address is not visited."""
-    return _address(source, None) is not None
+    return _address(source, project) is not None
 
 
 def _address(source: str, project: Path | None) -> str | None:
-    """Returns where git finds a template; None if it is a folder outside of git."""
+    """Returns where git finds a template; None if it is a folder outside of git.
+
+    Raises:
+        Refusal: it is a repository that git does not want to read.
+    """
     from copier._vcs import get_repo
 
     with _copier(project):
-        return get_repo(source)
+        url = get_repo(source)
+    folder = Path(project or "", source)
+    if url is None and (folder / ".git").exists():
+        try:
+            git("rev-parse", "--git-dir", cwd=folder)
+        except GitError as error:
+            raise Refusal(_not_reached(str(error), project)) from error
+    return url
 
 
 def find_version(wanted: str, released: list[str]) -> str:
@@ -266,17 +265,18 @@ def find_version(wanted: str, released: list[str]) -> str:
     for tag in (wanted, f"v{wanted}"):
         if tag in released:
             return tag
-    if _is_version(wanted):
+    if as_release(wanted):
         known = ", ".join(released[-5:]) or "no versions at all"
         raise Refusal(f"the template has no version {wanted}; it has {known}")
     return wanted
 
 
-def _is_version(tag: str) -> bool:
+def as_release(tag: str) -> Any:
+    """Returns a version in a form that can be compared, or None if the tag is none."""
     from packaging.version import InvalidVersion, Version
 
     try:
-        Version(tag)
+        # The short name of a commit may have digits only.
+        return None if re.fullmatch("[0-9a-f]{7,}", tag) else Version(tag)
     except InvalidVersion:
-        return False
-    return True
+        return None

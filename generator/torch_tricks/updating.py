@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 
 from torch_tricks.errors import Refusal
 from torch_tricks.git import Entry, GitError, Scratch, Tree, git, quoted
-from torch_tricks.project import Project
-from torch_tricks.template import ANSWERS_FILE, Rendering
+from torch_tricks.project import Project, is_free_for_folder, parents
+from torch_tricks.template import ANSWERS_FILE
 
 KEPT = "kept-aside"
 """The folder of what is kept aside: outside of the package, so that it is not built into it."""
@@ -32,6 +32,7 @@ BASE, OURS, THEIRS = 1, 2, 3
 class Plan:
     """What an update does to a project."""
 
+    project: Project
     scratch: Scratch
     before: Tree
     """The project as committed."""
@@ -66,6 +67,16 @@ class Plan:
         """Whether the owner has something to decide."""
         return bool(self.conflicts or self.kept or self.missing)
 
+    def check(self) -> None:
+        """Makes sure that git can bring back all that the change overwrites.
+
+        Raises:
+            Refusal: it does not know something, or not its newest edits.
+        """
+        self.project.check_committed()
+        changed = [path for path in self.written if path in self.before]
+        self.project.check_can_write([*changed, *self.removed], self.added)
+
     def lines(self) -> Iterator[str]:
         """Says what happens to each file, one a line."""
         new_names = {new: old for old, new in self.renamed.items()}
@@ -87,8 +98,12 @@ class Plan:
 
     def diff(self, color: bool) -> str:
         """Returns the change as a unified diff."""
-        before = self.scratch.make_tree(self.before)
-        return self.scratch.diff(before, self.scratch.make_tree(self.after), color)
+        changed = {*self.written, *self.removed}
+        before, after = (
+            self.scratch.make_tree({p: tree[p] for p in changed & tree.keys()})
+            for tree in (self.before, self.after)
+        )
+        return self.scratch.diff(before, after, color)
 
 
 @contextmanager
@@ -98,9 +113,7 @@ def scratch_for(project: Project) -> Iterator[tuple[Scratch, Path]]:
         yield Scratch(Path(name), borrow_from=project.directory), Path(name)
 
 
-def plan_update(
-    project: Project, scratch: Scratch, base: Rendering, new: Rendering
-) -> Plan:
+def plan_update(project: Project, scratch: Scratch, base: Path, new: Path) -> Plan:
     """Works out what becomes of a project, and leaves it alone.
 
     Args:
@@ -114,17 +127,19 @@ def plan_update(
     """
     prefix = project.prefix.rstrip("/")
     trees = {
-        BASE: scratch.files(scratch.add_directory(base.directory)),
+        BASE: scratch.files(scratch.add_directory(base)),
         OURS: scratch.files(project.git("rev-parse", f"HEAD:{prefix}")),
-        THEIRS: scratch.files(scratch.add_directory(new.directory)),
+        THEIRS: scratch.files(scratch.add_directory(new)),
     }
     answers = {stage: tree.pop(ANSWERS_FILE) for stage, tree in trees.items()}
     before = trees[OURS]
+    trees[OURS] = _needed(scratch, trees)
     _follow_line_endings(scratch, trees)
     names = {stage: scratch.make_tree(tree) for stage, tree in trees.items()}
     merged = scratch.merge(names[BASE], names[OURS], names[THEIRS])
 
-    plan = Plan(scratch, dict(before), {})
+    plan = Plan(project, scratch, dict(before), {})
+    plan.after |= {p: entry for p, entry in before.items() if p not in trees[OURS]}
     for path, stages in merged.items():
         if 0 in stages:
             plan.after[path] = stages[0]
@@ -149,8 +164,34 @@ def plan_update(
     }
     if plan.written or plan.removed:
         plan.missing = _missing(plan, trees)
-    project.check_free(plan.added)
+    plan.check()
     return plan
+
+
+def _needed(scratch: Scratch, trees: dict[int, Tree]) -> Tree:
+    """Returns the owner's files that the merge must know; the others stay what they are.
+
+    These are the files where the template has one, those in the way of its folders, and those
+    that may be renamed ones of the template. A project can hold gigabytes of others.
+    """
+    base, ours, theirs = trees[BASE], trees[OURS], trees[THEIRS]
+    paths = base.keys() | theirs.keys()
+    folders = {folder for path in paths for folder in parents(path)}
+    needed = {
+        path
+        for path in ours
+        if path in paths or path in folders or not paths.isdisjoint(parents(path))
+    }
+    if gone := scratch.sizes(base[path] for path in base.keys() - ours.keys()):
+        others = [path for path in ours if path not in needed and ours[path].is_file]
+        sizes = scratch.sizes(ours[path] for path in others)
+        # Git takes a file for a renamed one if half of the larger is in both.
+        needed |= {
+            path
+            for path, size in zip(others, sizes, strict=True)
+            if min(gone) <= 2 * size and size <= 2 * max(gone)
+        }
+    return {path: entry for path, entry in ours.items() if path in needed}
 
 
 def _follow_line_endings(scratch: Scratch, trees: dict[int, Tree]) -> None:
@@ -219,9 +260,11 @@ def _merge_content(plan: Plan, path: str, stages: dict[int, Entry]) -> None:
 
 def _keep_aside(plan: Plan, path: str, entry: Entry) -> None:
     """Puts a copy of the owner's file where neither Python nor its tools take it for code."""
-    taken = {*plan.before, *plan.after}
-    folder = next(n for n in _numbered(KEPT) if n not in taken)
-    name = next(n for n in _numbered(f"{folder}/{path}.kept") if n not in taken)
+    taken, here = {*plan.before, *plan.after}, plan.project.directory
+    folders = (f for f in _numbered(KEPT) if f not in taken)
+    folder = next(f for f in folders if is_free_for_folder(here / f))
+    names = (n for n in _numbered(f"{folder}/{path}.kept") if n not in taken)
+    name = next(n for n in names if not os.path.lexists(here / n))
     plan.after[name] = entry
     plan.kept[name] = path
 
@@ -310,7 +353,7 @@ def apply(project: Project, plan: Plan) -> None:
     git("checkout-index", *options, cwd=project.top, env=final)
     index = _index_with_undo(project, plan, files)
     # Somebody may have saved a file in the meantime.
-    project.check_committed()
+    plan.check()
     try:
         _replace_index(project, index)
         # Git writes the files, as it knows the owner's line endings and filters.
