@@ -2,50 +2,37 @@
 
 import io
 import os
-import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import TypeVar
 
 import torch
 import tyro
 
+from .errors import UserError, one_line
+
 Arguments = TypeVar("Arguments")
-
-
-class UserError(Exception):
-    """Something is wrong outside the code; the message says what to do about it."""
 
 
 def parse_arguments(kind: type[Arguments], description: str | None) -> Arguments:
     """Reads the command line into a dataclass, whose fields are the flags.
 
-    A mistake ends the program with one line and exit code 2.
+    A mistake ends the program with exit code 2. tyro says what it is; what the dataclass
+    itself refuses is one line.
     """
     printed = io.StringIO()
     try:
         with redirect_stderr(printed):
             return tyro.cli(kind, description=description)
-    except ValueError as error:  # From a dataclass; newer versions of tyro print it.
-        message = str(error)
-    except SystemExit as stop:
-        if not stop.code:
-            raise
-        # tyro draws a coloured box around several lines, and rules between them.
-        text = re.sub(r"\x1b\[[0-9;]*m", "", printed.getvalue())
-        lines = [line.strip(" │") for line in text.splitlines()[1:-1]]
-        message = re.sub(" ?─+", ";", " ".join(lines))
-    print(f"error: {message}", file=sys.stderr)
-    sys.exit(2)
-
-
-def one_line(error: UserError) -> str:
-    """Returns the message of an error in one line."""
-    # From a data loading process the message comes behind its whole traceback.
-    message = str(error).rpartition("UserError: ")[2]
-    # What another library said, which is quoted, may take several lines.
-    return " ".join(message.split())
+    except (SystemExit, ValueError) as stop:
+        # Newer versions of tyro catch the error of the dataclass, draw a box, and exit.
+        error = stop if isinstance(stop, ValueError) else stop.__context__
+        if isinstance(error, ValueError):
+            print(f"error: {error}", file=sys.stderr)
+            sys.exit(2)
+        sys.stderr.write(printed.getvalue())
+        raise
 
 
 @contextmanager
@@ -54,34 +41,47 @@ def as_command() -> Iterator[None]:
 
     An error that the user can mend ends the program with exit code 1.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A file would get the lines much later, and some names would be an error.
-        sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
-    try:
-        yield
-    except UserError as error:
-        print(f"error: {one_line(error)}", file=sys.stderr)
-        sys.exit(1)
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        print("error: out of memory: use smaller batches or images", file=sys.stderr)
-        sys.exit(1)
-    except BrokenPipeError:
+    with (
+        open(os.devnull, "w", errors="backslashreplace") as nowhere,
+        # Where they are closed, a progress bar would fail, or write into the next file.
+        redirect_stdout(sys.stdout or nowhere),
+        redirect_stderr(sys.stderr or nowhere),
+    ):
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # A file would get the lines much later, and some names would be an error.
+            sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
         try:
-            print(flush=True)
-        except BrokenPipeError:
-            # Whoever read has seen enough; Python would complain again at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            yield
+        except UserError as error:
+            print(f"error: {one_line(error)}", file=sys.stderr)
             sys.exit(1)
-        raise  # It was the pipe to another process, which has died.
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        sys.exit(130)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            print(f"error: {out_of_memory(error)}", file=sys.stderr)
+            sys.exit(1)
+        except BrokenPipeError:
+            try:
+                print(flush=True)
+            except BrokenPipeError:
+                # Whoever read has seen enough; Python would complain again at its end.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                sys.exit(1)
+            raise  # It was the pipe to another process, which has died.
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr)
+            sys.exit(130)
 
 
 def is_out_of_memory(error: Exception) -> bool:
     """Returns whether Python, a GPU or the CPU part of torch ran out of memory."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    return "DefaultCPUAllocator" in str(error)
+    return "DefaultCPUAllocator" in str(error) or "out of memory" in str(error)
+
+
+def out_of_memory(error: Exception) -> str:
+    """Returns one line with what torch said of sizes and of the device."""
+    advice = "out of memory: use smaller batches or images"
+    said = " ".join(str(error).split())
+    return f"{advice} ({said})" if said else advice

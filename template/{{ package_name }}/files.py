@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from .command_line import UserError
+from .errors import UserError
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -28,11 +28,35 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
             os.fsync(file.fileno())
         aside.replace(path)
         flush_directory(path.parent)
-    except (OSError, RuntimeError) as error:  # torch.save() raises either.
-        raise UserError(f"cannot write {path}, is the disk full? ({error})") from error
+    except (OSError, RuntimeError) as error:
+        # torch.save() ends with a RuntimeError after what was wrong with the file.
+        cause = error.__context__ if isinstance(error, RuntimeError) else error
+        if not isinstance(cause, OSError):
+            raise
+        raise UserError(f"cannot write {path}, is the disk full? ({cause})") from error
     finally:
         with suppress(OSError):  # Nothing is left aside after a success.
             aside.unlink()
+
+
+def append_line(path: Path, line: str) -> None:
+    """Appends a line to a file, which may be a new one.
+
+    It is not flushed to disk: a power cut may take the last lines.
+
+    Raises:
+        UserError: it cannot be written; the file stays as it was.
+    """
+    size: int | None = None
+    try:
+        with path.open("ab") as file:
+            size = file.tell()
+            file.write(f"{line}\n".encode())
+    except OSError as error:
+        if size is not None:
+            with suppress(OSError):
+                os.truncate(path, size)
+        raise UserError(f"cannot write {path}, is the disk full? ({error})") from error
 
 
 def flush_directory(path: Path) -> None:
