@@ -4,7 +4,9 @@ A machine with a GPU may have no more than a project needs: what needs more is i
 where it is used.
 """
 
+import hashlib
 import os
+import secrets
 import shutil
 import time
 from collections import defaultdict
@@ -24,22 +26,71 @@ Phase = Callable[[str], AbstractContextManager[None]]
 
 MEMORY = Path("/dev/shm")
 
+SEED, SHARE = "TORCH_TRICKS_SEED", "TORCH_TRICKS_SHARE"
+"""What `make proof` tries, and what part of it: one test in so many of those that can be
+counted. Another seed takes another part."""
 
-def pytest_configure() -> None:
-    """Keeps files in memory if there is room: thousands of saves wait for the disk."""
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Keeps files in memory if there is room: thousands of saves wait for the disk.
+
+    The proof gets a seed, unless it has one; the processes of xdist find it there.
+    """
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 8 * 2**30:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    if config.option.markexpr == "proof" and not os.environ.get(SEED):
+        os.environ[SEED] = str(secrets.randbelow(10**6))
+    if os.environ.get(SEED):
+        config.option.hypothesis_seed = os.environ[SEED]
 
 
-@pytest.hookimpl(optionalhook=True, wrapper=True)
-def pytest_xdist_auto_num_workers() -> Iterator[None]:
-    """One more than there would be: tests that wait for processes leave a CPU idle."""
-    return 1 + (yield)
+def share() -> int:
+    return int(os.environ.get(SHARE) or 1)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the longest tests first, so that no process is left alone with them."""
-    items.sort(key=lambda item: item.get_closest_marker("learns") is None)
+def how_to_repeat(config: pytest.Config) -> str | None:
+    if config.option.markexpr == "proof":
+        return f"make proof SHARE={share()} SEED={os.environ[SEED]} repeats this"
+    return None
+
+
+pytest_report_header = how_to_repeat
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Leaves out what is not in the share, and puts the longest tests first.
+
+    So no process is left alone with them. What belongs to the proof is marked as such.
+    """
+    left_out = outside_of_the_share(items)
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def outside_of_the_share(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Takes every Nth of each test that is marked, in an order that looks random.
+
+    So N seeds in a row, such as 1, 2 and 3, take all of them.
+    """
+    turns = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("share"):
+            turns[item.path, item.originalname].append(item)
+    turn = int(os.environ.get(SEED) or 0) % share()
+    return {
+        item
+        for marked in turns.values()
+        for place, item in enumerate(sorted(marked, key=digest))
+        if place % share() != turn
+    }
+
+
+def digest(item: pytest.Item) -> str:
+    return hashlib.sha256(item.nodeid.encode()).hexdigest()
 
 
 @pytest.fixture(scope="session")
@@ -100,17 +151,24 @@ def phase(request: pytest.FixtureRequest) -> Phase:
 
 
 def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter") -> None:
-    """Prints the seconds of each phase, summed over the tests and all processes."""
+    """Prints the minutes of each file and the seconds of each phase, over all processes."""
+    files: dict[str, float] = defaultdict(float)
     totals: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for outcome in ("passed", "failed"):
+    for outcome in ("", "passed", "failed"):
         for report in terminalreporter.getreports(outcome):
+            files[report.nodeid.partition("::")[0]] += report.duration
+            if report.when != "call":
+                continue
             for key, value in report.user_properties:
                 if key == "phase":
                     test, name, seconds = value
                     totals[test, name].append(seconds)
-    if totals:
-        terminalreporter.section("seconds by phase, summed over all processes")
-    for (test, name), seconds in totals.items():
+    terminalreporter.section("time by file and phase, summed over all processes")
+    if repeat := how_to_repeat(terminalreporter.config):
+        terminalreporter.write_line(repeat)
+    for file, seconds in sorted(files.items(), key=lambda item: -item[1]):
+        terminalreporter.write_line(f"{file:45} {seconds / 60:8.2f} min")
+    for (test, name), times in totals.items():
         terminalreporter.write_line(
-            f"{test:45} {name:10} {len(seconds):5} x {sum(seconds):8.1f} s"
+            f"{test:45} {name:10} {len(times):5} x {sum(times):8.1f} s"
         )

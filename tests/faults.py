@@ -212,7 +212,7 @@ def signals(first: str, second: str, *flags: str) -> None:
 
 def describe() -> None:
     """Prints the settings with their defaults, and which may change on a resume."""
-    from leaf_diseases.checkpoint import MAY_CHANGE
+    from leaf_diseases.checkpoints.checkpoint import MAY_CHANGE
     from leaf_diseases.settings import Settings
 
     print(json.dumps([Settings().as_dict(), sorted(MAY_CHANGE)]))
@@ -220,11 +220,11 @@ def describe() -> None:
 
 def damage(path: str, seed: str, config: str) -> None:
     """Damages copies of a checkpoint, and prints how reading each of them ended."""
-    from leaf_diseases.checkpoint import read_checkpoint
-    from leaf_diseases.command_line import UserError
+    from leaf_diseases.checkpoints.checkpoint import read_checkpoint
+    from leaf_diseases.errors import UserError
     from leaf_diseases.settings import Settings
 
-    settings = Settings(**json.loads(Path(config).read_text())["settings"])
+    settings = Settings.from_dict(json.loads(Path(config).read_text())["settings"])
     outcomes = []
     copy = Path(path).with_name("damaged.pt")
     for kind, content in damages(Path(path), random.Random(int(seed))):
@@ -241,8 +241,9 @@ def damage(path: str, seed: str, config: str) -> None:
 
 
 def damages(path: Path, rng: random.Random) -> Iterator[tuple[str, bytes]]:
-    """Yields damaged contents of a checkpoint, with the kind of each."""
+    """Yields damaged contents of a checkpoint after the good one, with the kind of each."""
     good = path.read_bytes()
+    yield "untouched", good
     for hundredth in range(100):
         yield "truncated", good[: len(good) * hundredth // 100]
     for index in range(FLIPS):
@@ -325,7 +326,7 @@ def others(directory: str, source: str) -> None:
             "model": {name: w[:1] for name, w in checkpoint["model"].items() if w.dim()}
         },
         "settings": checkpoint
-        | {"settings": checkpoint["settings"] | {"momentum": 0.9}},
+        | {"settings": checkpoint["settings"] | {"dampening": 0.9}},
         "images": checkpoint | {"images": 9},
     }
     for name, content in contents.items():

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import torch
-from leaf_diseases.data import load_data
-from leaf_diseases.hdf5 import HDF5Images
+from leaf_diseases.data.datasets import load_data
+from leaf_diseases.data.hdf5 import HDF5Images
 from leaf_diseases.settings import Settings
 from torch.utils.data import DataLoader, default_collate, get_worker_info
 

@@ -6,6 +6,7 @@ Most files are the same in many projects, so that what is known of a text is kep
 import ast
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -13,154 +14,58 @@ from pathlib import Path
 
 import yaml
 from rendering import PACKAGE
-from subsets import Subset
-from torch_tricks.catalogue import TRICKS
+from subsets import TRICKS, Subset
 
 ANSWERS = ".copier-answers.yml"
 """Names every trick that was asked for, chosen or not: Copier needs that."""
 
-MODULES = {trick.name: trick.module for trick in TRICKS}
+RUFF = Path(sys.executable).with_name("ruff")
 
-# Patterns that may match only where one of these tricks is chosen, in any letter case.
-TRACES = {
-    ("seeding",): (
-        r"seeding",
-        r"seed_everything",
-        r"--seed\b",
-        r"settings\.seed\b",
-        r"\bseed: int = 0",
-        r"deterministic",
-        r"cublas",
-        r"cudnn\.benchmark",
-        r"notes/randomness",
-    ),
-    ("seeding", "resume", "ddp", "fsdp"): (
-        r"sampling",
-        r"EpochSampler",
-        r"KeyedDataset",
-        r"derive_seed",
-        r"\bsampler\b",
-        r"set_epoch",
-        r"torch\.Generator",
-        r"numpy_state",
-    ),
-    ("parallel",): (r"several GPUs",),
-    ("dp", "ddp"): (r"train_model",),
-    ("dp",): (
-        r"data_parallel",
-        r"nn\.DataParallel",
-        r"drop_last=True",
-    ),
-    ("ddp",): (
-        r"DistributedDataParallel",
-        r"\bddp",
-        r"replicate",
-    ),
-    ("fsdp",): (
-        r"fsdp",
-        r"fully_shard",
-        r"DTensor",
-        r"\bshard\(",
-        r"whole_state",
-        r"reshard",
-    ),
-    ("ddp", "fsdp"): (
-        r"torch\.distributed",
-        r"\bdist\.",
-        r"torchrun",
-        r"\branks?\b",
-        r"world_size",
-        r"\bprocess_group",
-        r"RankBatches",
-        r"--timeout",
-        r"slurm",
-        r"\bgloo\b",
-        r"\bnccl\b",
-    ),
-    ("hdf5",): (
-        r"h5py",
-        r"hdf5",
-        r"\.h5\b",
-        r"convert\.py",
-        r"read_samples",
-        r"--shards",
-    ),
-    ("hdf5", "fsdp"): (r"\bshards\b",),
-    ("hdf5", "seeding", "resume", "ddp", "fsdp"): (r"__getitems__",),
-    ("prefetcher",): (
-        r"prefetch",
-        r"copy_stream",
-        r"record_stream",
-        r"wait_stream",
-        r"cuda\.Stream",
-        r"pinmem_nonblock",
-    ),
-    ("amp",): (
-        r"\bamp\b",
-        r"amp[_-]dtype",
-        r"autocast",
-        r"GradScaler",
-        r"\bscaler\b",
-        r"scaled_step",
-        r"loss scal",
-        r"mixed precision",
-        r"b?float16",
-    ),
-    ("accumulation",): (
-        r"accumulat",
-        r"windows?\b",
-        r"micro-?batch",
-    ),
-    ("swa",): (
-        r"swa",
-        r"averag",
-        r"WeightAverage",
-        r"AveragedModel",
-        r"update_bn",
-        r"model_plain",
-    ),
-    ("mixup",): (
-        r"mixup",
-        r"cutmix",
-        r"\bmix\b",
-        r"make_mix",
-        r"mixed targets",
-        r"1710\.09412",
-        r"1905\.04899",
-    ),
-    ("resume",): (
-        r"run\.batch\b",
-        r"StopSignal",
-        r"leave_process_group",
-        r"SIGTERM",
-        r"checkpoint",
-        r"resum(e|ing)",
-        r"rng_state_all",
-        r"def (set_)?random_state",
-        r"\brestore\(",
-        r"def load_state_dict",
-    ),
-}
-for trick in TRICKS:
-    TRACES[trick.name,] += (
-        trick.title,
-        *map(re.escape, (*trick.flags, trick.source)),
-    )
+MODULES = {trick.name: trick.module for trick in TRICKS if trick.module}
+
+
+def words_by_owners() -> dict[tuple[str, ...], list[str]]:
+    """Returns the patterns that may match only where one of some tricks is chosen."""
+    owners: dict[str, list[str]] = {}
+    for trick in TRICKS:
+        names = (trick.title, *trick.flags, trick.source)
+        for word in (*trick.words, *map(re.escape, names)):
+            owners.setdefault(word, []).append(trick.name)
+        for choice, words in trick.words_of.items():
+            for word in words:
+                owners.setdefault(word, []).append(choice)
+    grouped: dict[tuple[str, ...], list[str]] = {}
+    for word, tricks in owners.items():
+        grouped.setdefault(tuple(tricks), []).append(word)
+    return grouped
+
+
+TRACES = words_by_owners()
 
 # Words that a file may say all the same. Every project can load the weights of others,
 # whatever those were wrapped in.
 EXCEPTIONS = {
-    f"{PACKAGE}/hdf5.py": (r"itertools import accumulate", r"\*accumulate\("),
-    f"{PACKAGE}/weights.py": (
+    f"{PACKAGE}/data/hdf5.py": (r"itertools import accumulate", r"\*accumulate\("),
+    f"{PACKAGE}/models/weights.py": (
         r"DataParallel, DistributedDataParallel and AveragedModel",
         r"AveragedModel|n_averaged",
         r"A training checkpoint will do too",
     ),
-    "tests/test_models.py": (
+    "tests/data/test_data.py": (r"ipynb_checkpoints",),
+    "tests/models/test_models.py": (
         r"in_a_checkpoint",
         r"checkpoint\.pt",
     ),
 }
+
+
+def faults(project: Path, subset: Subset) -> Iterator[str]:
+    """Finds all that this module finds in a project."""
+    yield from unparsable_files(project)
+    yield from untidy_files(project)
+    yield from foreign_traces(project, subset)
+    yield from missing_modules(project, subset)
+    yield from dead_code(project)
 
 
 def foreign_traces(project: Path, subset: Subset) -> Iterator[str]:
@@ -191,13 +96,12 @@ def missing_modules(project: Path, subset: Subset) -> Iterator[str]:
     code = "".join(
         text for name, text in text_files(project).items() if is_product_code(name)
     )
-    for trick in subset.tricks:
+    for trick in MODULES.keys() & set(subset.tricks):
         module = MODULES[trick]
         if not (project / PACKAGE / f"{module}.py").exists():
             yield f"{trick} has no module"
-        if not re.search(
-            rf"^from (\.|{PACKAGE}\.){module} import ", code, re.MULTILINE
-        ):
+        name = Path(module).name
+        if not re.search(rf"^from [\w.]*\.{name} import ", code, re.MULTILINE):
             yield f"nothing imports {module}"
 
 
@@ -222,6 +126,8 @@ def untidy_files(project: Path) -> Iterator[str]:
     """Finds what a template leaves behind: blank lines, loose spaces, tags, empty files."""
     for name, text in text_files(project).items():
         blank_lines = 3 if name.endswith(".py") else 2
+        if name.endswith(".md"):
+            text = re.sub(r"^```.*?^```$", "-", text, flags=re.DOTALL | re.MULTILINE)
         if not text.strip():
             yield f"{name} is empty"
         if re.search(r"[ \t]$", text, re.MULTILINE):
@@ -252,6 +158,61 @@ def dead_code(project: Path) -> Iterator[str]:
 CALLED_BY_TORCH = frozenset({"forward"})
 
 
+class DifferentFiles:
+    """The Python files of many projects, each text once, for ruff.
+
+    Ruff looks at each file alone. Of its project it reads pyproject.toml, and which of the
+    modules are there that the file imports, to sort them. Where these are the same, the
+    same text has the same faults: it gets a place with all of these, and no other files.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.places: dict[tuple[object, ...], str] = {}
+
+    def add(self, project: Path, subset: Subset) -> None:
+        files = text_files(project)
+        metadata = tomllib.loads(files["pyproject.toml"])
+        ruff = metadata["tool"].get("ruff")
+        settings = (metadata["project"]["requires-python"], repr(ruff))
+        for name, text in files.items():
+            if not name.endswith(".py"):
+                continue
+            package = str(Path(name).with_name("__init__.py"))
+            modules = {package, *imported_files(text)} & files.keys() - {name}
+            key = (settings, name, text, frozenset(modules))
+            if key in self.places:
+                continue
+            place = self.directory / str(len(self.places))
+            # An empty table makes the place a project of its own.
+            table = "" if ruff is not None else "\n[tool.ruff]\n"
+            manifest = files["pyproject.toml"] + table
+            contents = dict.fromkeys(modules, "") | {
+                "pyproject.toml": manifest,
+                name: text,
+            }
+            for path, content in contents.items():
+                (place / path).parent.mkdir(parents=True, exist_ok=True)
+                (place / path).write_text(content, encoding="utf-8")
+            self.places[key] = f"{place.name}/{name}: {subset}"
+
+    def ruff(self, *command: str) -> str:
+        """Returns what ruff finds in them, and of which subset each such file is."""
+        result = subprocess.run(
+            [RUFF, *command, "--no-cache", "--quiet", "."],
+            capture_output=True,
+            check=False,
+            cwd=self.directory,
+            encoding="utf-8",
+        )
+        said = result.stdout + result.stderr
+        paths = set(re.findall(r"[\w/]+\.py", said))
+        places = [p for p in self.places.values() if p.partition(":")[0] in paths]
+        if result.returncode and not said:
+            said = f"ruff ended with {result.returncode}"
+        return "\n".join([said, *places])
+
+
 def is_product_code(name: str) -> bool:
     return name.endswith(".py") and not name.startswith("tests/")
 
@@ -259,6 +220,24 @@ def is_product_code(name: str) -> bool:
 @cache
 def parse_python(text: str) -> ast.Module:
     return ast.parse(text)
+
+
+@cache
+def imported_files(text: str) -> frozenset[str]:
+    """Returns the paths that the modules could have that Python code imports."""
+    names = set()
+    for node in ast.walk(parse_python(text)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names |= {node.module, *(f"{node.module}.{a.name}" for a in node.names)}
+    paths = set()
+    for name in names:
+        parts = name.split(".")
+        for length in range(1, len(parts) + 1):
+            path = "/".join(parts[:length])
+            paths |= {f"{path}.py", f"{path}/__init__.py"}
+    return frozenset(paths)
 
 
 @cache
@@ -311,7 +290,8 @@ def unused_parameters(text: str) -> list[str]:
         for function in ast.walk(parse_python(text))
         if isinstance(function, ast.FunctionDef) and not is_stub(function)
         for argument in function.args.posonlyargs + function.args.args
-        if argument.arg not in {"self", "cls", "_", *names_read_in(function.body)}
+        if argument.arg not in {"self", "cls", *names_read_in(function.body)}
+        if not argument.arg.startswith("_")
     ]
 
 

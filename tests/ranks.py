@@ -14,6 +14,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,9 @@ def make_comparable() -> None:
     the batches draw for each image alone, and the others for a batch at a time.
     """
     import torch
-    from leaf_diseases import data, models
+    import torch.distributed.fsdp
+    from leaf_diseases.data import datasets
+    from leaf_diseases.models import networks
 
     class Linear(torch.nn.Module):
         def __init__(self, classes: int, size: int) -> None:
@@ -68,9 +71,12 @@ def make_comparable() -> None:
         def forward(self, images: torch.Tensor) -> torch.Tensor:
             return self.linear(images.double().flatten(1))
 
-    models.build_model = lambda _, classes, size: Linear(classes, size)
-    transform = data.image_transform
-    data.image_transform = lambda source, size, augment: transform(source, size, False)
+    networks.build_model = lambda _, classes, size: Linear(classes, size)
+    # Weights of float64 keep their type, as in autocast.
+    same_types = torch.distributed.fsdp.MixedPrecisionPolicy()
+    torch.distributed.fsdp.MixedPrecisionPolicy = lambda *_, **__: same_types
+    load_data = datasets.load_data
+    datasets.load_data = lambda settings: load_data(settings, augment=False)
 
 
 def before_step(number: int, act: Callable[[], None]) -> None:
@@ -134,6 +140,17 @@ def terminate(step: int) -> None:
     before_step(step, lambda: os.kill(os.getppid(), signal.SIGTERM))
 
 
+def run_out_of_time(step: int) -> None:
+    """Signals the job script, as Slurm does, and waits until that has an effect."""
+
+    def act() -> None:
+        os.kill(int(os.environ["JOB_SCRIPT"]), signal.SIGUSR1)
+        while signal.getsignal(signal.SIGTERM) != signal.SIG_IGN:
+            time.sleep(0.1)
+
+    before_step(step, act)
+
+
 def fail(step: int) -> None:
     """Fails as a mistake in the code does."""
 
@@ -148,7 +165,7 @@ EVENTS: dict[str, Callable[[int], None]] = {
     **{
         function.__name__.replace("_", "-"): function
         for function in (kill, kill_saving, kill_machine, hang)
-        + (interrupt, terminate, fail)
+        + (interrupt, terminate, run_out_of_time, fail)
     },
 }
 

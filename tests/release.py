@@ -18,6 +18,8 @@ import copier
 import yaml
 from rendering import PACKAGE, PROJECT
 from subsets import ROOT
+from torch_tricks.catalogue import read_catalogue
+from torch_tricks.questions import Questions
 from versions import git
 
 BY_HAND, CHECKPOINTS = "To do by hand", "Checkpoints"
@@ -85,6 +87,7 @@ class Surface:
     files: frozenset[str]
     flags: frozenset[str]
     questions: frozenset[str]
+    tricks: frozenset[str]
     checkpoint_format: int
 
 
@@ -108,16 +111,48 @@ def surface(template: Path, project: Path) -> Surface:
         for node in ast.walk(settings)
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
-    checkpoint = (project / PACKAGE / "checkpoint.py").read_text("utf-8")
-    [number] = re.findall(r"^FORMAT = (\d+)$", checkpoint, re.MULTILINE)
-    questions = re.findall(
-        r"^([a-z]\w+):\n  type:.*\n  help:",
-        (template / "copier.yml").read_text("utf-8"),
-        re.MULTILINE,
+    [checkpoint] = (project / PACKAGE).rglob("checkpoint.py")
+    text = checkpoint.read_text("utf-8")
+    [number] = re.findall(r"^FORMAT = (\d+)$", text, re.MULTILINE)
+    text = (template / "copier.yml").read_text("utf-8")
+    questions = Questions(
+        {name: row for name, row in yaml.safe_load(text).items() if name[0] != "_"}
     )
     return Surface(
-        frozenset(files), frozenset(fields), frozenset(questions), int(number)
+        frozenset(files),
+        frozenset(fields),
+        frozenset(questions.asked),
+        frozenset(names_in_answers(text)),
+        int(number),
     )
+
+
+def names_in_answers(questions: str) -> Iterator[str]:
+    """Yields what the answers of a project may hold: names of tricks, and their forms.
+
+    Args:
+        questions: the text of a version's copier.yml.
+    """
+    for name, trick in read_catalogue(yaml.safe_load(questions)).items():
+        yield name
+        yield from (f"{name}={form}" for form in trick.choices)
+
+
+def lost_names(root: Path) -> Iterator[str]:
+    """Yields the tricks of each released version that the working tree no longer has.
+
+    Whatever number goes up: Copier forgets the whole list of a project that has one.
+    """
+    text = (root / "copier.yml").read_text("utf-8")
+    known = set(names_in_answers(text))
+    for tag in released(root):
+        for name in names_in_answers(git(root, "show", f"{tag}:copier.yml")):
+            if name not in known:
+                known.add(name)
+                yield (
+                    f"{tag} has the trick {name}, and projects may have it in their "
+                    "answers: a name stays for good"
+                )
 
 
 def bump_problems(
@@ -138,8 +173,12 @@ def bump_problems(
             yield "older checkpoints are refused: that takes a new major version"
         if CHECKPOINTS not in entry.sections:
             yield f"older checkpoints are refused: CHANGELOG.md needs {CHECKPOINTS!r}"
-    if (new.flags - old.flags or new.questions - old.questions) and went_up == "patch":
-        yield "there are new flags or questions: that takes a new minor version"
+    if went_up == "patch" and (
+        new.flags - old.flags
+        or new.questions - old.questions
+        or new.tricks - old.tricks
+    ):
+        yield "there are new flags, questions or tricks: that takes a new minor version"
 
 
 def stated_problems(root: Path, version: str) -> Iterator[str]:
@@ -222,7 +261,7 @@ def main() -> None:
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         print("name the version: make release-check VERSION=1.2.0", file=sys.stderr)
         raise SystemExit(2)
-    problems = list(stated_problems(ROOT, version))
+    problems = [*stated_problems(ROOT, version), *lost_names(ROOT)]
     older = [tag for tag in released(ROOT) if parse(tag) < parse(version)]
     if not older:
         print("no earlier version is tagged: there is nothing to update from")

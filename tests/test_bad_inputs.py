@@ -1,10 +1,12 @@
-"""Whatever is wrong outside the code: one line that says what to do, and no harm.
+"""Whatever is wrong outside the code: a line that says what to do, and no harm.
 
 Each row of a table is what to add to a short, good command, with a phrase of the line
 that it must end with. The paths are those of `world`, where everything is that could be
 wrong with files.
 """
 
+import csv
+import io
 import json
 import os
 import shlex
@@ -25,6 +27,7 @@ from zygote import Zygote
 COMMANDS = {
     "train.py": "--data folder --data-dir folder --image-size 8 --epochs 1 "
     "--batch-size 4 --num-workers 0 --device cpu --run-dir out",
+    "evaluate.py": "run/model.pt --device cpu",
     "predict.py": "--weights run/model.pt --device cpu",
     "convert.py": "out --data folder --data-dir folder --image-size 8",
 }
@@ -50,29 +53,69 @@ TRAIN_USAGE = {
     "--lr nan": "--lr must be above 0",
     "--lr inf": "--lr must be above 0",
     "--lr fast": "--lr",
+    "--val-share 0": "--val-share must be above 0",
+    "--val-share 1": "--val-share must be below 1",
+    "--val-share nan": "--val-share must be above 0",
+    "--optimizer adam": "--optimizer",
+    "--momentum 1": "--momentum must be below 1",
+    "--momentum -0.1": "--momentum must be at least 0",
+    "--l1 -1": "--l1 must be at least 0",
     "--weight-decay -1": "--weight-decay must be at least 0",
     "--weight-decay nan": "--weight-decay must be at least 0",
     "--weight-decay inf": "--weight-decay must be at least 0",
+    "--schedule linear": "--schedule",
+    "--schedule step --step-share 0": "--step-share must be above 0",
+    "--schedule step --step-share 0.05": "--step-share must be above --warmup-share",
+    "--schedule multistep --milestones 0.5 half": "--milestones",
+    "--schedule multistep --milestones 0.5 0.5": "--milestones must rise",
+    "--schedule multistep --milestones 0.5 nan": "--milestones must rise",
+    "--schedule multistep --milestones": "--milestones must rise",
+    "--schedule plateau --plateau-patience -1": "--plateau-patience must be at least 0",
+    "--gamma 1": "--gamma must be below 1",
+    "--gamma nan": "--gamma must be above 0",
+    "--gamma 0.5": "--gamma is for --schedule step or multistep or plateau, not cosine",
+    "--warmup-share 1": "--warmup-share must be below 1",
+    "--warmup-share nan": "--warmup-share must be at least 0",
+    "--clip-norm 0": "--clip-norm must be above 0",
+    "--clip-norm nan": "--clip-norm must be above 0",
+    "--patience 0": "--patience must be at least 1",
+    "--min-delta -1": "--min-delta must be at least 0",
+    "--min-delta nan": "--min-delta must be at least 0",
+    "--eval-every 0": "--eval-every must be at least 1",
     "--seed -1": "--seed must be at least 0",
-    "--seed 4294967296": "--seed must be below 2**32",
+    "--seed 4294967296": "--seed must be at most 4294967295",
     "--amp-dtype float32": "--amp-dtype",
     "--mixup-alpha -1": "--mixup-alpha must be at least 0",
     "--mixup-alpha nan": "--mixup-alpha must be at least 0",
     "--mixup-alpha inf": "--mixup-alpha must be at least 0",
     "--cutmix-alpha -1": "--cutmix-alpha must be at least 0",
     "--cutmix-alpha nan": "--cutmix-alpha must be at least 0",
+    "--augment best": "--augment",
+    "--random-erasing -0.1": "--random-erasing must be at least 0",
+    "--random-erasing 1.1": "--random-erasing must be at most 1",
+    "--random-erasing nan": "--random-erasing must be at least 0",
+    "--label-smoothing -0.1": "--label-smoothing must be at least 0",
+    "--label-smoothing nan": "--label-smoothing must be at least 0",
+    "--label-smoothing 1.1": "--label-smoothing must be at most 1",
+    "--class-balance both": "--class-balance",
+    "--temperature 0": "--temperature must be above 0",
+    "--distillation-weight 1.5": "--distillation-weight must be at most 1",
+    "--teacher-model cnn": "--teacher-model is that of --teacher: pass that too",
+    "--ema-decay 0": "--ema-decay must be above 0",
+    "--ema-decay 1": "--ema-decay must be below 1",
+    "--ema-decay nan": "--ema-decay must be above 0",
     "--swa-start -0.5": "--swa-start must be at least 0",
     "--swa-start 1.5": "--swa-start must be at most 1",
     "--swa-start nan": "--swa-start must be at least 0",
     "--swa-lr 0": "--swa-lr must be above 0",
     "--swa-lr nan": "--swa-lr must be above 0",
+    "--swa-lr 0.1": "--swa-lr must be at most --lr, 0.003",
     "--num-workers -1": "--num-workers must be at least 0",
     "--num-workers many": "--num-workers",
     "--max-steps 0": "--max-steps must be at least 1",
     "--log-every 0": "--log-every must be at least 1",
     "--checkpoint-every 0": "--checkpoint-every must be at least 1",
     "--keep-checkpoints 0": "--keep-checkpoints must be at least 1",
-    "--data imagenet": "--data",
     "--deterministic yes": "yes",
     "--learning-rate 0.1": "--learning-rate",
     "--batchsize 4": "--batch-size",
@@ -80,17 +123,33 @@ TRAIN_USAGE = {
 }
 
 TRAIN_ERRORS = {
-    "--data-dir missing": "put them into missing/train/CLASS",
-    "--data-dir empty": "put them into empty/train/CLASS",
-    "--data-dir file": "put them into file/train/CLASS",
-    "--data-dir loop": "put them into loop/train/CLASS",
-    f"--data-dir {LONG}": "/train/CLASS",
-    "--data-dir folders/no-val": "put them into folders/no-val/val/CLASS",
-    "--data-dir folders/empty-class": "at least one image for every class",
+    "--data imagenet": "there is no data set imagenet: try --data",
+    "--data-dir missing": "put them into missing/CLASS",
+    "--data-dir empty": "put them into empty/CLASS",
+    "--data-dir file": "put them into file/CLASS",
+    "--data-dir loop": "put them into loop/CLASS",
+    f"--data-dir {LONG}": "/CLASS",
+    "--data-dir folders/no-val": "or pass --data-dir folders/no-val/train",
+    "--data-dir folders/single": "classes of one image, which cannot be in both splits (1)",
+    "--data-dir folders/other-splits": "test, training, which look like splits",
+    "--data csv --data-dir missing": "cannot read missing/labels.csv",
+    "--data csv --data-dir file": "cannot read file/labels.csv",
+    f"--data csv --data-dir {LONG}": "labels.csv",
+    "--data csv --data-dir csv/directory": "cannot read csv/directory/labels.csv",
+    "--data csv --data-dir csv/bytes": "write it in UTF-8",
+    "--data csv --data-dir csv/columns": "begins with file,class: begin it with path",
+    "--data csv --data-dir csv/empty": "begins with nothing",
+    "--data csv --data-dir csv/no-rows": "lists no images",
+    "--data csv --data-dir csv/no-label": "rows with a cell too few or too many (1)",
+    "--data csv --data-dir csv/missing": "images that are not there (4): mend 0.png, 1.png",
+    "--data csv --data-dir csv/twice": "images in more than one row (1): mend ../../folder",
+    "--data csv --data-dir csv/one-split": "only in training: c; only in validation",
+    "--data-dir folders/empty-class": "train/b holds no images: remove it, or put",
     "--data-dir folders/other-classes": "give both splits the same ones",
     "--data-dir folders/one-class": "classification needs two or more",
+    "--data-dir folders/corrupt --check-images": "1 of 29 images are unreadable: mend",
     "--data-dir folders/flat": "put them into folders/flat/train/CLASS",
-    "--data-dir folders/only-text": "at least one image for every class",
+    "--data-dir folders/only-text": "only-text/train/a holds no images: remove it",
     "--data hdf5 --data-dir missing": "cannot read missing",
     "--data hdf5 --data-dir empty": "empty holds no train*.h5: make the files",
     "--data hdf5 --data-dir file": "cannot read file (Not a directory)",
@@ -103,6 +162,7 @@ TRAIN_ERRORS = {
     "--data hdf5 --data-dir h5/no-targets": "make it with convert.py",
     "--data hdf5 --data-dir h5/no-classes": "make it with convert.py",
     "--data hdf5 --data-dir h5/no-source": "make it with convert.py",
+    "--data hdf5 --data-dir h5/no-size": "make it with convert.py",
     "--data hdf5 --data-dir h5/bad-classes": "make it with convert.py",
     "--data hdf5 --data-dir h5/number-of-classes": "make it with convert.py",
     "--data hdf5 --data-dir h5/group": "make it with convert.py",
@@ -118,9 +178,13 @@ TRAIN_ERRORS = {
     "--data hdf5 --data-dir h5/foreign-shard": "is of another data set: remove it",
     "--data hdf5 --data-dir loop": "cannot read loop",
     f"--data hdf5 --data-dir {LONG}": "pass another --data-dir",
+    "--teacher missing.pt": "there is no teacher missing.pt: pass another --teacher",
+    "--teacher file": "there is no config.json that says what file is: pass --teach",
+    "--teacher file --teacher-model cnn": "file is damaged, or holds more than",
     "--batch-size 1": "pass a larger --batch-size or --image-size",
     "--batch-size 1 --model resnet18": "pass a larger --batch-size",
     "--batch-size 1000": "pass a smaller one or add images",
+    "--schedule plateau --max-steps 1": "--schedule plateau needs an evaluation",
     "--model resnet81": "try --model resnet18",
     "--model ''": "try --model cnn",
     "--model alexnet": "pass --image-size 224 or another model",
@@ -171,7 +235,7 @@ BEGUN_ERRORS = {
     "--lr 1e30": "begin anew with a smaller --lr",
     "--lr 1e30 --log-every 1": "begin anew with a smaller --lr",
 }
-"""What shows only after the run directory was made; it stays."""
+"""What shows only after the run directory was made; it stays if it holds results."""
 
 GOOD = [
     "train.py --data-dir folders/modes",
@@ -179,21 +243,54 @@ GOOD = [
     "train.py --data-dir folders/other-files",
     "train.py --data-dir folders/names",
     "train.py --data-dir folders/directory",
+    "train.py --data-dir folder/train --val-share 0.3",
+    "train.py --data csv --data-dir csv/good",
     "train.py --batch-size 1 --image-size 16",
     "train.py --run-dir logs",
-    "predict.py folders/modes/train/a",
+    "evaluate.py",
+    "evaluate.py --split train --batch-size 1",
+    "evaluate.py --data-dir folders/modes",
+    "evaluate.py --data-dir folders/corrupt",
+    "predict.py folders/modes",
     "predict.py folders/other-files/train/a",
     "predict.py folders/names/train/\N{MAPLE LEAF}",
     "predict.py --top 1000 folder/val/a/0.png",
+    "predict.py --format csv folders/names/train/\N{MAPLE LEAF}",
     "convert.py --data-dir folders/modes",
     "convert.py --data-dir folders/names",
+    "convert.py --data-dir folders/names/train --seed 1",
+    "convert.py --data csv --data-dir csv/good",
 ]
+
+EVALUATE_USAGE = {
+    "--batch-size 0": "--batch-size must be at least 1",
+    "--batch-size many": "--batch-size",
+    "--split test": "--split",
+    "more.pt": "more.pt",
+}
+
+EVALUATE_ERRORS = {
+    "--data imagenet": "there is no data set imagenet: try --data",
+    "--data shapes": "are not those that the model was trained for: name other data",
+    "--data-dir folders/one-class": "are not those that the model was trained for",
+    "--data-dir missing": "put them into missing/CLASS",
+    "--data-dir folders/other-classes": "give both splits the same ones",
+    "--data-dir folders/corrupt-val": "corrupt-val/val/a/0.png is no readable image",
+    "--data hdf5 --data-dir h5/text": "make it with convert.py",
+    "--config missing.json": "pass the config.json of the run with --config",
+    "--config configs/no-model.json": "pass the config.json of the run",
+    "--config configs/settings.json": "pass the config.json of the run",
+    "--config configs/other-model.json": "check model and classes",
+    "--device cuda:99": "pass --device cpu",
+}
 
 PREDICT_USAGE = {
     "": "name at least one image or directory",
     "folder/val/a --top 0": "--top must be at least 1",
     "folder/val/a --top many": "--top",
     "folder/val/a --tops 3": "--top",
+    "folder/val/a --batch-size 0": "--batch-size must be at least 1",
+    "folder/val/a --format xml": "--format",
     "folder/val/a --weights": "--weights",
 }
 
@@ -202,12 +299,11 @@ PREDICT_ERRORS = {
     f"{LONG}": "there is no image x",
     "folder/val/a missing.png": "there is no image missing.png",
     "empty": "empty holds no images: name another directory",
-    "folder": "folder holds no images: name another directory",
-    "file": "file is no readable image: mend or remove it",
-    "folders/corrupt/train/a": "corrupt/train/a/0.png is no readable image",
-    "folders/truncated/train/a/0.png": "truncated/train/a/0.png is no readable image",
-    "folders/zero-bytes/train/a/0.png": "zero-bytes/train/a/0.png is no readable image",
-    "folders/bomb/train/a/0.png": "bomb/train/a/0.png is no readable image",
+    "file": "1 of 1 images are unreadable: mend or remove file",
+    "folders/corrupt/train/a": "unreadable: mend or remove folders/corrupt",
+    "folders/truncated/train/a/0.png": "unreadable: mend or remove folders/truncated",
+    "folders/zero-bytes/train/a/0.png": "unreadable: mend or remove folders/zero-bytes",
+    "folders/bomb/train/a/0.png": "unreadable: mend or remove folders/bomb",
     "folder/val/a --weights missing/model.pt": "pass the config.json of the run",
     "folder/val/a --weights folder --config run/config.json": "use another file",
     "folder/val/a --weights missing.pt --config run/config.json": "there is no file",
@@ -238,26 +334,38 @@ CONVERT_USAGE = {
     "--shards two": "--shards",
     "--image-size 0": "--image-size must be at least 1",
     "--image-size -8": "--image-size must be at least 1",
-    "--data imagenet": "--data",
+    "--val-share 1": "--val-share must be below 1",
+    "--seed -1": "--seed must be at least 0",
     "more": "more",
 }
 
 CONVERT_ERRORS = {
     "--shards 8": "pass fewer",
-    "--data-dir missing": "put them into missing/train/CLASS",
-    "--data-dir file": "put them into file/train/CLASS",
+    "--data-dir missing": "put them into missing/CLASS",
+    "--data-dir file": "put them into file/CLASS",
     "--data-dir folders/one-class": "classification needs two or more",
     "--data-dir folders/other-classes": "give both splits the same ones",
-    "--data-dir folders/corrupt": "train/a/0.png is no readable image",
-    "--data-dir folders/corrupt-val": "val/a/0.png is no readable image",
-    "--data-dir folders/bomb": "train/a/0.png is no readable image",
-    "--data hdf5 --data-dir empty": "empty holds no train*.h5: make the files",
-    "--data hdf5 --data-dir h5/truncated": "make it with convert.py",
-    "--data hdf5 --data-dir h5/gzip": "h5 is damaged",
+    "--data-dir folders/corrupt": "1 of 29 images are unreadable: mend or",
+    "--data-dir folders/corrupt-val": "remove folders/corrupt-val/val/a/0.png",
+    "--data-dir folders/bomb": "1 of 29 images are unreadable: mend or",
+    "--data csv --data-dir csv/missing": "images that are not there (4)",
+    "--data imagenet": "there is no data set imagenet: try --data",
+    "--data hdf5 --data-dir h5/gzip": "HDF5 files need no conversion",
 }
+
+FROM_THE_PROJECT = (
+    *("must be", "must rise", "is for --schedule"),
+    *("looks in --run-dir", "is that of --teacher"),
+    "name at least one image",
+)
+"""What the project's own words of a usage error contain; others are tyro's."""
 
 BARE = [
     ("train.py --resume auto", 2, "looks in --run-dir: pass that too"),
+    ("evaluate.py", 2, "model.pt of a run"),
+    ("evaluate.py missing/model.pt", 1, "pass the config.json of the run"),
+    ("evaluate.py missing.pt --config run/config.json", 1, "there is no file"),
+    ("evaluate.py file --config run/config.json", 1, "use another file"),
     ("predict.py folder/val/a", 2, "--weights"),
     ("convert.py", 2, "New directory for the files"),
     ("convert.py folder", 1, "folder exists: name a new directory"),
@@ -271,7 +379,7 @@ BARE = [
 """Without the rest of a good command."""
 
 MINIMAL = [
-    ("train.py --data hdf5", 2, "--data"),
+    ("train.py --data hdf5", 1, "there is no data set hdf5"),
     ("train.py --resume auto", 2, "--resume"),
     ("train.py --accumulation-steps 2", 2, "--accumulation-steps"),
     ("train.py --run-dir run", 1, "holds a run: pass another --run-dir"),
@@ -289,6 +397,8 @@ ROWS = [
         ("train.py", 1, TRAIN_ERRORS),
         ("offline.py train.py", 1, OFFLINE_ERRORS),
         ("train.py", 1, BEGUN_ERRORS),
+        ("evaluate.py", 2, EVALUATE_USAGE),
+        ("evaluate.py", 1, EVALUATE_ERRORS),
         ("predict.py", 2, PREDICT_USAGE),
         ("predict.py", 1, PREDICT_ERRORS),
         ("convert.py", 2, CONVERT_USAGE),
@@ -316,6 +426,7 @@ def world(tmp_path_factory, zygote, folder):
     (world / "logs" / "log.txt").write_text("kept by a batch system\n")
     (world / "offline.py").write_text(OFFLINE)
     make_folders(world / "folder", world / "folders")
+    make_lists(world / "folder", world / "csv")
     make_hdf5(world / "h5")
     make_downloads(world)
     make_weights(world)
@@ -353,6 +464,11 @@ def make_folders(good: Path, folders: Path) -> None:
     broken("one-class")
     for path in [*(folders / "one-class").glob("*/[bc]")]:
         shutil.rmtree(path)
+    for name in ("b/0.png", "c/0.png", "c/1.png"):
+        (folders / "single" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folders / "single" / name).write_bytes(png)
+    for split in ("training", "test"):
+        shutil.copytree(good / "val", folders / "other-splits" / split)
     for split in ("train", "val"):
         (folders / "flat" / split).mkdir(parents=True)
         (folders / "flat" / split / "0.png").write_bytes(png)
@@ -393,6 +509,27 @@ def make_folders(good: Path, folders: Path) -> None:
     image.resize((300, 2)).save(modes / "flat.png")
 
 
+def make_lists(good: Path, lists: Path) -> None:
+    files = sorted(path.relative_to(good) for path in good.glob("train/*/*.png"))
+    rows = [f"../../folder/{file},{file.parent.name}" for file in files]
+    for name, lines in {
+        "good": ["\ufeffpath,label", *rows],
+        "columns": ["file,class", *rows],
+        "empty": [],
+        "no-rows": ["path,label"],
+        "no-label": ["path,label", *rows, "0.png,"],
+        "missing": ["path,label", *rows, *(f"{index}.png,a" for index in range(4))],
+        "twice": ["path,label", *rows, rows[0]],
+        "one-split": ["path,label,split", f"{rows[0]},val", f"{rows[-1]},train"],
+    }.items():
+        (lists / name).mkdir(parents=True)
+        text = "".join(f"{line}\n" for line in lines)
+        (lists / name / "labels.csv").write_text(text, encoding="utf-8")
+    (lists / "directory" / "labels.csv").mkdir(parents=True)
+    (lists / "bytes").mkdir()
+    (lists / "bytes" / "labels.csv").write_bytes(bytes(range(256)))
+
+
 def blank_png(side: int) -> bytes:
     """A PNG file whose header promises far more pixels than fit into memory."""
     header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
@@ -420,6 +557,7 @@ def make_hdf5(h5: Path) -> None:
             "targets": np.arange(6) % 3,
             "classes": json.dumps(["a", "b", "c"]),
             "source": "folder",
+            "image_size": 8,
         } | changes
         with h5py.File(path, "w") as file:
             for key in ("images", "targets"):
@@ -427,7 +565,7 @@ def make_hdf5(h5: Path) -> None:
                     file.create_group(key)
                 elif content[key] is not None:
                     file[key] = content[key]
-            for key in ("classes", "source"):
+            for key in ("classes", "source", "image_size"):
                 if content[key] is not None:
                     file.attrs[key] = content[key]
 
@@ -447,6 +585,7 @@ def make_hdf5(h5: Path) -> None:
     both("no-targets", targets=None)
     both("no-classes", classes=None)
     both("no-source", source=None)
+    both("no-size", image_size=None)
     both("bad-classes", classes="a, b, c")
     both("number-of-classes", classes="3")
     both("group", images="group")
@@ -506,14 +645,19 @@ def make_weights(world: Path) -> None:
     torch.save({"layer.weight": torch.zeros(2, 2)}, weights / "other.pt")
     config = json.loads((world / "run" / "config.json").read_text())
     cnn, names = config["settings"], config["classes"]
+    preprocessing = config["preprocessing"]
     for name, content in {
         "foreign": {"architectures": ["BertModel"]},
         "list": [1, 2, 3],
-        "types": {"settings": [], "classes": 3, "image_size": "large"},
+        "types": {"settings": [], "classes": 3, "preprocessing": []},
         "no-model": config | {"settings": {}},
-        "negative-size": config | {"image_size": -8},
+        "settings": config | {"settings": cnn | {"batch_size": "many"}},
+        "negative-size": config | {"preprocessing": preprocessing | {"crop_size": -8}},
         "other-model": config
-        | {"settings": cnn | {"model": "squeezenet1_1"}, "image_size": 32},
+        | {
+            "settings": cnn | {"model": "squeezenet1_1"},
+            "preprocessing": preprocessing | {"resize_size": 32, "crop_size": 32},
+        },
         "no-such-model": config | {"settings": cnn | {"model": "nonsense"}},
         "other-classes": config | {"classes": [*names, "d"]},
     }.items():
@@ -559,13 +703,19 @@ def attempt(
     return result, made
 
 
-def check_one_line(result: CompletedProcess[str], status: int, says: str) -> None:
-    """Checks that a command failed with a line that says so, and nothing else."""
+def check_refused(result: CompletedProcess[str], status: int, says: str) -> None:
+    """Checks that a command failed with a line that says so, and nothing else.
+
+    What is no value at all for a flag, or no flag, tyro explains in a box instead.
+    """
     assert result.returncode == status, result.stderr
-    assert result.stderr.startswith("error: ")
-    assert result.stderr.count("\n") == 1, result.stderr
     assert says in result.stderr
     assert "Traceback" not in result.stdout + result.stderr
+    if status == 2 and not any(words in says for words in FROM_THE_PROJECT):
+        assert result.stderr.startswith("╭")
+    else:
+        assert result.stderr.startswith("error: ")
+        assert result.stderr.count("\n") == 1, result.stderr
 
 
 @pytest.mark.parametrize(
@@ -573,10 +723,11 @@ def check_one_line(result: CompletedProcess[str], status: int, says: str) -> Non
 )
 def test_one_line(row, status, says, world, zygote):
     result, made = attempt(zygote, world, complete(world, row))
-    check_one_line(result, status, says)
+    check_refused(result, status, says)
     if row.removeprefix("train.py ") in BEGUN_ERRORS:
         checkpoint = {"out/checkpoints", "out/checkpoints/step-00000005.pt"}
-        assert made - checkpoint == {"out", "out/config.json"}
+        trained = "corrupt-val" in row
+        assert made == ({"out", "out/config.json"} | checkpoint if trained else set())
     elif row.startswith("offline.py"):
         # torchvision makes directories for what it is about to download.
         assert made <= {"empty/MNIST", "empty/MNIST/raw"}
@@ -587,14 +738,14 @@ def test_one_line(row, status, says, world, zygote):
 @pytest.mark.parametrize(("command", "status", "says"), BARE)
 def test_command_alone(command, status, says, world, zygote):
     result, made = attempt(zygote, world, shlex.split(command))
-    check_one_line(result, status, says)
+    check_refused(result, status, says)
     assert not made
 
 
 @pytest.mark.parametrize(("row", "status", "says"), MINIMAL)
 def test_project_without_tricks(row, status, says, world, minimal, zygote):
     result, made = attempt(zygote, minimal, complete(world, row))
-    check_one_line(result, status, says)
+    check_refused(result, status, says)
     assert made <= {"out", "out/config.json"}
 
 
@@ -602,7 +753,29 @@ def test_project_without_tricks(row, status, says, world, minimal, zygote):
 def test_good_after_all(row, world, zygote):
     result, made = attempt(zygote, world, complete(world, row))
     assert (result.returncode, result.stderr) == (0, "")
-    assert bool(made) == (not row.startswith("predict.py"))
+    assert bool(made) == row.startswith(("train.py", "convert.py"))
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_any_name_is_in_the_table(form, world, zygote):
+    """What is no text is printed with a backslash."""
+    images = world / "names"
+    images.mkdir()
+    names = ["comma, comma.png", 'quote".png', "line\nline.png", f"{NO_TEXT}.png"]
+    for name in names:
+        (images / name).write_bytes((world / "folder/val/a/0.png").read_bytes())
+    row = f"predict.py names --top 1 --format {form}"
+    result = zygote.run(world, *complete(world, row))
+    shutil.rmtree(images)
+    assert (result.returncode, result.stderr) == (0, "")
+    if form == "csv":
+        header, *rows = csv.reader(io.StringIO(result.stdout))
+        assert header == ["path", "class_1", "probability_1"]
+        seen = [row[0] for row in rows]
+        names = [n.encode(errors="backslashreplace").decode() for n in names]
+    else:
+        seen = [json.loads(line)["path"] for line in result.stdout.splitlines()]
+    assert sorted(seen) == sorted(f"names/{name}" for name in names)
 
 
 def test_bits_and_transparency_make_no_difference(world, zygote):

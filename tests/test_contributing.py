@@ -13,44 +13,29 @@ from pathlib import Path
 
 import copier
 import pytest
-import ranks
-import training
-import yaml
-from inspection import PACKAGE, TRACES
+from inspection import PACKAGE
 from rendering import render
-from subsets import Subset, all_subsets, everything, questions
-from torch_tricks.catalogue import TRICKS
+from subsets import TRICKS, Subset, everything
+from torch_tricks.catalogue import Trick
 
 ROOT = Path(__file__).parents[1]
-QUESTIONS = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
-GUARDED = re.compile(r'{% if (\w+)(?: == "\w+")? %}(\w+)\.py{% endif %}(?:\.jinja)?')
+GUARDED = re.compile(r'{% if "(\w+)" in tricks %}(\w+)\.py{% endif %}(?:\.jinja)?')
 
 
 def guarded(directory: str) -> set[tuple[str, str]]:
-    """Returns the files of a directory that come with a trick: the trick and the name."""
-    matches = map(GUARDED.fullmatch, os.listdir(ROOT / "template" / directory))
-    files = {match.groups() for match in matches if match}
-    # Some depend on more than one trick, by way of a hidden question.
-    return {file for file in files if not is_hidden(QUESTIONS.get(file[0]))}
+    """Returns the files of a directory that come with a trick: the trick and the path."""
+    root = ROOT / "template" / directory
+    return {
+        (match[1], path.relative_to(root).with_name(match[2]).as_posix())
+        for path in root.rglob("*")
+        if (match := GUARDED.fullmatch(path.name))
+    }
 
 
-def is_hidden(question: object) -> bool:
-    return isinstance(question, dict) and question.get("when") is False
-
-
-def preset_list(name: str) -> list[str]:
-    """Returns the tricks of a preset, as `preset_tricks` in copier.yml lists them."""
-    text = QUESTIONS["preset_tricks"]["default"]
-    return re.findall(r'"(\w+)"', re.search(rf"set {name} = \[([^]]*)\]", text)[1])
-
-
-def sections() -> dict[str, tuple[str, str]]:
-    """Returns title and text of the section of each trick in the project's README."""
-    text = (ROOT / "template" / "README.md.jinja").read_text(encoding="utf-8")
-    found = re.findall(
-        r"{% if (\w+).*? %}\n### (.+)\n((?s:.*?)^- Source: .*\n)", text, re.MULTILINE
-    )
-    return {trick: (title, section) for trick, title, section in found}
+def section(trick: Trick, files: dict[str, str]) -> str:
+    """Returns what a project's README says of a trick."""
+    pattern = rf"^### {re.escape(trick.title)}\n(.*?)(?=^##)"
+    return re.search(pattern, files["README.md"], re.MULTILINE | re.DOTALL)[1]
 
 
 def links(page: str) -> list[str]:
@@ -61,64 +46,54 @@ def links(page: str) -> list[str]:
     return re.findall(r"tricks/(\w+)\.md\)", computed[1])
 
 
-FORMS = set(questions()["parallel"])
-"""The choices of a trick, where it has several."""
-
-PLACES = {
-    "preset": preset_list("everything"),
-    "tricks": re.findall(r'\("(\w+)", ', QUESTIONS["tricks"]["default"]),
-    "modules": {trick for trick, _ in guarded("{{ package_name }}")},
-    "project tests": {trick for trick, _ in guarded("tests")},
-    "project README": sections(),
-    "catalogue": [trick.name for trick in TRICKS],
-    "handbook": [path.stem for path in (ROOT / "docs" / "tricks").iterdir()],
-    "handbook index": links("docs/README.md"),
-    "README": links("README.md"),
-    "traces": {trick for tricks in TRACES for trick in tricks} - FORMS,
-}
-"""Where the tricks are named, other than in their questions."""
+def test_every_trick_has_a_page_in_the_handbook():
+    names = [trick.name for trick in TRICKS]
+    pages = [path.stem for path in (ROOT / "docs" / "tricks").iterdir()]
+    assert sorted(pages) == sorted(names)
+    assert links("docs/README.md") == names
+    assert links("README.md") == names
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_every_place_has_the_tricks_that_are_asked_for(place):
-    assert sorted(PLACES[place]) == sorted(questions())
-
-
-@pytest.mark.parametrize(
-    "place", ["preset", "tricks", "catalogue", "handbook index", "README"]
-)
-def test_lists_keep_the_order_of_the_questions(place):
-    assert list(PLACES[place]) == list(questions())
-
-
-def test_recommended_tricks_exist():
-    assert set(preset_list("recommended")) < set(questions())
+def test_files_come_with_tricks_of_the_catalogue():
+    names = {trick.name for trick in TRICKS}
+    for directory in (".", "{{ package_name }}"):
+        assert {trick for trick, _ in guarded(directory)} <= names
 
 
 @pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.name)
 class TestRowOfTheCatalogue:
-    def test_question(self, trick):
-        assert QUESTIONS[trick.name]["help"] == f"{trick.title}: {trick.buys}"
+    def test_module_and_its_tests(self, trick, projects):
+        files = projects(trick.name).keys() - projects(None).keys()
+        tests = [name for name in files if name.startswith("tests/")]
+        assert tests, "nothing tests it"
+        if trick.module:
+            assert f"{PACKAGE}/{trick.module}.py" in files
+            name = Path(trick.module).name
+            assert f"test_{name}.py" in {Path(test).name for test in tests}
 
-    def test_module_and_its_tests(self, trick):
-        assert (trick.name, trick.module) in guarded("{{ package_name }}")
-        assert (trick.name, f"test_{trick.module}") in guarded("tests")
-
-    def test_section_in_the_project(self, trick):
-        title, text = sections()[trick.name]
-        assert title == trick.title
-        listed = re.search(r"^- Flags: (.*)$", text, re.MULTILINE)[1]
-        assert tuple(re.findall(r"`([^`]+)`", listed)) == trick.flags
-        assert f"`{{{{ package_name }}}}/{trick.module}.py`" in text
+    def test_section_in_the_project(self, trick, projects):
+        text = section(trick, projects(trick.name))
+        listed = re.findall(r"^- Flags: (.*)$", text, re.MULTILINE)
+        assert tuple(re.findall(r"`([^`]+)`", "".join(listed))) == trick.flags
         assert f"<{trick.source}>" in text
+        if trick.module:
+            assert f"`{PACKAGE}/{trick.module}.py`" in text
 
     def test_module_names_its_source(self, trick, projects):
-        code = projects(trick.name)[f"{PACKAGE}/{trick.module}.py"]
-        assert trick.source.replace("https://arxiv.org/abs/", "arXiv:") in code
+        if trick.module:
+            code = projects(trick.name)[f"{PACKAGE}/{trick.module}.py"]
+            assert trick.source.replace("https://arxiv.org/abs/", "arXiv:") in code
 
     def test_flags(self, trick, projects):
-        added = flags(projects(trick.name)) - flags(projects(None))
+        form = trick.forms[0] if trick.forms else "none"
+        added = flags(projects(trick.name)) - flags(projects(None, form))
         assert added == set(trick.flags)
+
+    def test_words(self, trick, projects):
+        """Each of its patterns finds something, or could not tell that it is left."""
+        text = "\n".join(f"{k}\n{v}" for k, v in projects(trick.name).items())
+        for word in trick.words:
+            assert re.search(word, text, re.IGNORECASE), word
 
 
 @pytest.fixture(scope="module")
@@ -126,10 +101,15 @@ def projects(tmp_path_factory):
     """Returns a function that renders the project with one trick, or with none."""
 
     @cache
-    def project(trick):
-        levels = [levels[name == trick] for name, levels in questions().items()]
+    def project(trick, form="none"):
+        if trick == "parallel":
+            form = "dp"
+        row = next((row for row in TRICKS if row.name == trick), None)
+        if row and row.forms:
+            form = row.forms[0]
+        listed = [trick] if row and not row.choices else []
         directory = tmp_path_factory.mktemp("project")
-        return text_files(render(directory, Subset(tuple(levels)).answers))
+        return text_files(render(directory, Subset.of(*listed, parallel=form).answers))
 
     return project
 
@@ -144,12 +124,12 @@ def text_files(project: Path) -> dict[str, str]:
 
 
 def flags(files: dict[str, str]) -> set[str]:
-    """Returns the flags of a project, and `--data` with each of its choices."""
+    """Returns the flags of a project, and `--data` with what its help names."""
     tree = ast.parse(files[f"{PACKAGE}/settings.py"])
     settings = next(n for n in tree.body if getattr(n, "name", "") == "Settings")
     fields = [n.target.id for n in settings.body if isinstance(n, ast.AnnAssign)]
-    data = next(n for n in tree.body if isinstance(n, ast.Assign))
-    choices = [n.value for n in ast.walk(data) if isinstance(n, ast.Constant)]
+    described = settings.body[2].value.value  # `--data`, below the class's docstring.
+    choices = re.findall(r"`([\w-]+)`", described)
     return {f"--{name.replace('_', '-')}" for name in fields} | {
         f"--data {choice}" for choice in choices
     }
@@ -163,14 +143,10 @@ def example(tmp_path_factory):
         shutil.copytree(ROOT / name, copy / name)
     for path in (ROOT / "copier.yml", ROOT / "pyproject.toml", *ROOT.glob("*.md")):
         shutil.copy(path, copy)
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    [diff] = re.findall(r"^```diff\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     # Else git would take the paths for those of a repository around the copy.
     environment = os.environ | {"GIT_CEILING_DIRECTORIES": str(copy.parent)}
-    command = ["git", "apply", "-"]
-    subprocess.run(
-        command, input=diff, text=True, cwd=copy, env=environment, check=True
-    )
+    command = ["git", "apply", "docs/example.patch"]
+    subprocess.run(command, cwd=copy, env=environment, check=True)
     return copy
 
 
@@ -204,40 +180,21 @@ def test_example_leaves_other_projects_alone(example, tmp_path, preset):
 
 @pytest.mark.parametrize(
     "subset",
-    [all_subsets()[0], everything(), everything(parallel="fsdp")],
+    [Subset.of(), everything(), everything(parallel="fsdp")],
     ids=["alone", "everything", "everything with fsdp"],
 )
 def test_example_makes_a_clean_project_that_trains(example, tmp_path, subset):
-    answers = subset.answers | {"grad_clipping": True}
+    answers = subset.answers
+    answers["tricks"].append("sign_gradients")
     project = render_example(example, tmp_path / "project", **answers)
     python(project, "-m", "ruff", "check", "--isolated")
     python(project, "-m", "ruff", "format", "--check", "--isolated")
-    python(project, "-m", "pytest", "-q", "tests/test_grad_clipping.py")
+    python(project, "-m", "pytest", "-q", "tests/optim/test_sign_gradients.py")
     short = ("--image-size", 8, "--max-steps", 3, "--num-workers", 0, "--device", "cpu")
-    python(project, "train.py", *short, "--clip-norm", 0.5, "--run-dir", "run")
+    python(project, "train.py", *short, "--run-dir", "run")
     [line] = (project / "run" / "metrics.jsonl").read_text().splitlines()
     assert json.loads(line)["step"] == 3
     assert math.isfinite(json.loads(line)["val_loss"])
-
-
-@pytest.mark.parametrize("form", ["ddp", "fsdp"])
-def test_example_clips_by_the_norm_over_all_ranks(
-    form, example, tmp_path, zygote, folder
-):
-    answers = {"preset": "custom", "seeding": True, "grad_clipping": True}
-    flags = ["--data", "folder", "--data-dir", folder, "--device", "cpu"]
-    flags += [*training.COMMON, "--clip-norm", 0.1]
-    one, two = tmp_path / "one", tmp_path / "two"
-    plain = render_example(example, tmp_path / "none", **answers)
-    project = render_example(example, tmp_path / form, **answers, parallel=form)
-    alone, shared = (*flags, "--run-dir", one), (*flags, "--run-dir", two)
-    results = [
-        zygote.run(plain, ranks.SCRIPT, "comparable", *alone),
-        training.run_ranks(zygote.run, project, *shared, events="comparable"),
-    ]
-    for result in results:
-        assert (result.returncode, result.stderr) == (0, "")
-    training.check_close_runs(one, two)
 
 
 def test_example_touches_every_place(example):

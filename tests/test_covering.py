@@ -1,6 +1,7 @@
-"""Rows of a covering array, as their users run them: fresh processes, warnings as errors.
+"""Rows of covering arrays: trained in forks, and as their users run them.
 
-Those with `ddp` or `fsdp` are trained by two ranks under torchrun.
+Those with `ddp` or `fsdp` are a world of one in a fork. In new processes two ranks train
+them under torchrun, with warnings as errors.
 """
 
 import math
@@ -8,29 +9,36 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import training
 from rendering import render_subset
-from subsets import covering_array
+from subsets import PROOF_SEED, Subset, covering_array, everything
 
 ROWS = covering_array()
+PAIRS = covering_array(2)
+OF_THE_PROOF = covering_array(3, PROOF_SEED)
+
+AS_USERS_DO = [
+    Subset.of(),
+    everything(),
+    *(next(row for row in ROWS if row.parallel == form) for form in ("ddp", "fsdp")),
+]
+"""Nothing, everything, and a row for each way to start several processes."""
 
 
-@pytest.fixture(params=ROWS, ids=str)
-def subset(request):
-    return request.param
+def rows(*subsets):
+    return pytest.mark.parametrize("subset", subsets, ids=str)
+
+
+def rows_of_the_proof(test):
+    return pytest.mark.proof(pytest.mark.share(rows(*OF_THE_PROOF)(test)))
 
 
 @pytest.fixture
 def project(subset, tmp_path):
     return render_subset(tmp_path / "project", subset)
-
-
-@pytest.fixture(scope="session")
-def mypy_cache(tmp_path_factory):
-    """What mypy knows of the dependencies; each test process has its own."""
-    return tmp_path_factory.mktemp("mypy")
 
 
 ENVIRONMENT = {
@@ -41,6 +49,8 @@ ENVIRONMENT = {
     "PYTHONWARNINGS": "error",
 }
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2)
+PYTEST = str(Path(pytest.__file__).with_name("__main__.py"))
+OWN_TESTS = ("-q", "-W", "error", "-p", "no:cacheprovider")
 
 
 def python(project, *arguments):
@@ -58,13 +68,34 @@ def python(project, *arguments):
     return result.stdout
 
 
+@rows(*ROWS)
+def test_a_row_trains_and_resumes(
+    subset, project, tmp_path, zygote, folder, hdf5, phase
+):
+    flags = training.flags(subset, folder, hdf5)
+    run = tmp_path / "run"
+    training.train_and_resume(zygote.run, phase, subset, project, run, flags)
+    with phase("evaluate"):
+        training.evaluate(zygote.run, project, run)
+
+
+@rows(*AS_USERS_DO)
 def test_the_command_line(subset, project, folder, zygote, phase):
+    check_the_command_line(subset, project, folder, zygote, phase)
+
+
+@rows_of_the_proof
+def test_the_command_line_of_every_row(subset, project, folder, zygote, phase):
+    check_the_command_line(subset, project, folder, zygote, phase)
+
+
+def check_the_command_line(subset, project, folder, zygote, phase):
     data, images, batch = ["--image-size", 16], "8,192 + 2,048", 128
-    if subset not in ROWS[:2]:  # To draw the shapes takes a while.
+    if subset not in AS_USERS_DO[:2]:  # To draw the shapes takes a while.
         data, batch = [*data, "--data", "folder", "--data-dir", folder], 4
         images = f"{training.TRAIN_IMAGES} + {training.VAL_IMAGES}"
-    # Nothing in convert.py and predict.py depends on the tricks: one new process is enough.
-    run = in_a_new_process if subset == ROWS[1] else zygote.run
+    # What the other scripts do hardly depends on the tricks: one new process is enough.
+    run = in_a_new_process if subset == everything() else zygote.run
     if "hdf5" in subset.tricks:
         with phase("convert"):
             result = run(project, "convert.py", "data", *data, "--shards", 2)
@@ -73,10 +104,12 @@ def test_the_command_line(subset, project, folder, zygote, phase):
         assert len(list((project / "data").iterdir())) == 4
         data = ["--data", "hdf5"]
     flags = [*data, "--device", "cpu", "--run-dir", "run", "--max-steps", 3]
-    flags += ["--num-workers", 2 * (ROWS.index(subset) % 2), "--log-every", 1]
+    flags += ["--num-workers", 2 * (len(str(subset)) % 2), "--log-every", 1]
     flags += ["--batch-size", batch]
     if "swa" in subset.tricks:
         flags += ["--swa-start", 0]
+    if "sync_bn" in subset.tricks:
+        flags += ["--no-sync-bn"]
     launcher = TORCHRUN if subset.chosen & {"ddp", "fsdp"} else ()
     with phase("train"):
         said = python(project, *launcher, "train.py", *flags)
@@ -84,12 +117,19 @@ def test_the_command_line(subset, project, folder, zygote, phase):
     assert line["step"] == 3
     assert math.isfinite(line["train_loss"])
     assert math.isfinite(line["val_loss"])
-    # Machine, model, data, an epoch and the result: once, however many ranks there are.
-    *_, last = lines = said.splitlines()
-    assert len(lines) == 5, said
-    assert last == (
-        f"validation accuracy {line['val_accuracy']:.2%}, weights in run/model.pt"
-    )
+    # Machine, model, data, three steps, an epoch, the best one and the result: once,
+    # however many ranks there are.
+    *_, best, last = lines = said.splitlines()
+    assert len(lines) == 9 + ("lr_scaling" in subset.tricks), said
+    accuracy = f"validation accuracy {line['val_accuracy']:.2%}"
+    assert best == f"best {accuracy} in epoch 1"
+    if "early_stopping" in subset.tricks:
+        accuracy += " in epoch 1"
+    assert last == f"{accuracy}, weights in run/model.pt"
+    with phase("evaluate"):
+        result = run(project, "evaluate.py", "run/model.pt", "--device", "cpu")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.endswith(f", accuracy {line['val_accuracy']:.2%}\n")
     with phase("predict"):
         image = folder / "val" / "a" / "0.png"
         result = run(project, "predict.py", image, "--weights", "run/model.pt")
@@ -103,15 +143,46 @@ def in_a_new_process(project, *arguments):
     return subprocess.CompletedProcess(arguments, 0, stdout, "")
 
 
-def test_the_types_check(project, mypy_cache, phase):
-    with phase("mypy"):
-        said = python(project, "-m", "mypy", "--cache-dir", mypy_cache)
-    assert said.startswith("Success: no issues found in ")
+@pytest.mark.long
+def test_the_types_check(tmp_path, phase):
+    """In one test: to read the dependencies takes mypy longer than a project."""
+    mypy = ("-m", "mypy", "--cache-dir", tmp_path / "cache")
+    for subset in ROWS:
+        project = render_subset(tmp_path / str(subset), subset)
+        with phase("mypy"):
+            said = python(project, *mypy)
+        assert said.startswith("Success: no issues found in ")
+    with (project / "train.py").open("a", encoding="utf-8") as file:
+        file.write("\n\nmain(0)\n")
+    with pytest.raises(AssertionError, match=r"\[arg-type\]"):
+        python(project, *mypy)
 
 
-def test_the_projects_own_tests_pass(subset, project, phase):
+@pytest.mark.long
+@rows(*PAIRS)
+def test_the_projects_own_tests_pass(subset, project, zygote, phase):
+    """In a fork, which need not import torch again."""
     with phase("tests"):
-        said = python(project, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+        own_tests_in_a_fork(project, zygote)
+
+
+def own_tests_in_a_fork(project, zygote):
+    result = zygote.run(
+        *(project, PYTEST, *OWN_TESTS), timeout=900, environment=ENVIRONMENT
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stderr == ""
+    check_summary(result.stdout)
+
+
+@rows_of_the_proof
+def test_the_own_tests_of_every_row_pass(subset, project, phase):
+    """In a new process, as its owner runs them."""
+    with phase("tests"):
+        check_summary(python(project, "-m", "pytest", *OWN_TESTS))
+
+
+def check_summary(said):
     summary = said.splitlines()[-1]
     assert " passed in " in summary
     assert "skipped" not in summary

@@ -3,12 +3,16 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from statistics import fmean, stdev
 
+import noise
 import pytest
-from rendering import render
+from rendering import PACKAGE, render, render_subset
+from subsets import Subset
 
 MNIST = os.environ.get("TORCH_TRICKS_MNIST")
 
@@ -38,13 +42,103 @@ def last_accuracy(tmp_path, preset, *flags):
     return json.loads(lines[-1])["val_accuracy"]
 
 
-@pytest.mark.learns
+@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize(("preset", "epochs"), [("everything", 5), ("recommended", 2)])
 def test_mnist_is_learned(tmp_path, mnist, preset, epochs):
     flags = ["--data", "mnist", "--data-dir", str(mnist), "--epochs", str(epochs)]
     assert last_accuracy(tmp_path, preset, *flags) >= 0.99
 
 
-@pytest.mark.learns
+@pytest.mark.proof
+@pytest.mark.long
 def test_the_built_in_shapes_are_learned(tmp_path):
     assert last_accuracy(tmp_path, "recommended") >= 0.95
+
+
+SHAPES = ["circle", "cross", "ring", "square", "star", "triangle"]
+SIZE = 16
+SHORT = ("--epochs", 12, "--batch-size", 32)
+
+WRITE_SHAPES = """
+import json, sys
+from pathlib import Path
+from torchvision.io import write_png
+from leaf_diseases.data.shapes import Shapes
+
+directory, size, wanted = Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
+for split, counts in wanted.items():
+    shapes = Shapes(split == "train", size)
+    left = dict(counts)
+    for index in range(len(shapes)):
+        image, target = shapes[index]
+        name = shapes.classes[target]
+        if left[name]:
+            left[name] -= 1
+            path = directory / split / name / f"{index}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_png(image, str(path))
+    assert not any(left.values())
+"""
+
+
+def python(project: Path, *arguments: object) -> str:
+    """Runs Python in a project, and returns what it prints."""
+    command = [sys.executable, *map(str, arguments)]
+    result = subprocess.run(
+        command, check=True, cwd=project, stdout=subprocess.PIPE, text=True
+    )
+    return result.stdout
+
+
+def write_shapes(project: Path, directory: Path, train: dict[str, int]) -> list[object]:
+    """Writes a folder of shapes, and returns the flags that train on it."""
+    # A random part of an image as small as these shows too little of a shape.
+    datasets = project / PACKAGE / "data" / "datasets.py"
+    text = datasets.read_text(encoding="utf-8")
+    assert "224, crop_and_mirror" in text
+    shifted = text.replace("224, crop_and_mirror", "224, shift_and_mirror")
+    datasets.write_text(shifted, encoding="utf-8")
+    wanted = {"train": train, "val": dict.fromkeys(SHAPES, 100)}
+    python(project, "-c", WRITE_SHAPES, directory, SIZE, json.dumps(wanted))
+    return ["--data", "folder", "--data-dir", directory]
+
+
+def learn(project: Path, run: Path, *flags: object) -> float:
+    """Trains, and returns the last validation accuracy."""
+    fixed = ("--device", "cpu", "--image-size", SIZE, "--run-dir", run)
+    python(project, "train.py", *fixed, *flags)
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    return json.loads(lines[-1])["val_accuracy"]
+
+
+@pytest.mark.proof
+@pytest.mark.long
+def test_a_rare_class_is_found_more_often_with_balance(tmp_path):
+    project = render_subset(tmp_path / "project", Subset.of("seeding", "class_balance"))
+    rare = "star"
+    counts = dict.fromkeys(SHAPES, 200) | {rare: 10}
+    flags = write_shapes(project, tmp_path / "data", counts)
+    recalls = {}
+    for mode in ("none", "loss", "sampler"):
+        run = tmp_path / mode
+        accuracy = learn(project, run, *flags, "--class-balance", mode, *SHORT)
+        weights = ("--weights", run / "model.pt", "--top", 1)
+        said = python(project, "predict.py", tmp_path / "data/val" / rare, *weights)
+        found = re.findall(rf": {rare} [\d.]+%$", said, re.MULTILINE)
+        recalls[mode] = len(found) / 100
+        print(f"{mode}: accuracy {accuracy:.1%}, recall {recalls[mode]:.1%}")
+    assert min(recalls["loss"], recalls["sampler"]) >= recalls["none"] + 0.05
+
+
+@pytest.mark.proof
+def test_averaged_weights_are_better_than_those_of_a_noisy_run(tmp_path):
+    """Beyond chance: by more than 0, in the middle of an interval of 95%, over 8 seeds."""
+    project = render_subset(tmp_path, Subset.of("ema"))
+    command = [sys.executable, noise.SCRIPT, PACKAGE, "8"]
+    environment = os.environ | {"PYTHONPATH": str(project)}
+    said = subprocess.check_output(command, cwd=project, env=environment)
+    gains = json.loads(said.splitlines()[-1])
+    error = stdev(gains) / len(gains) ** 0.5
+    # Student's t for 7 degrees of freedom.
+    assert fmean(gains) - 2.365 * error > 0, gains

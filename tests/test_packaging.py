@@ -1,6 +1,7 @@
 """Rendered projects, and the command line, install and declare what they import."""
 
 import ast
+import os
 import shutil
 import subprocess
 import sys
@@ -11,9 +12,11 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from rendering import PACKAGE, render
-from subsets import ROOT
-from updating import ANSWERS, read_files
+from subsets import ROOT, TRICKS
+from updating import read_files, recorded_answers
+from versions import git
 
+SCRIPTS = ("train", "evaluate", "predict", "convert")
 OF_MODULE = {"PIL": "pillow"}
 """Distributions that are not called as the module that they bring."""
 
@@ -33,18 +36,26 @@ def imported(files):
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
                 names.add(node.module)
     modules = {name.partition(".")[0] for name in names}
-    modules -= {*sys.stdlib_module_names, PACKAGE, "train", "predict", "convert"}
+    modules -= {*sys.stdlib_module_names, PACKAGE, *SCRIPTS}
     return {OF_MODULE.get(module, module) for module in modules}
 
 
 def test_it_depends_on_what_it_imports(project):
     metadata = tomllib.loads((project / "pyproject.toml").read_text())["project"]
     declared = {line.partition(">=")[0] for line in metadata["dependencies"]}
-    code = {*project.glob("*.py"), *project.glob(f"{PACKAGE}/*.py")}
+    code = {*project.glob("*.py"), *project.glob(f"{PACKAGE}/**/*.py")}
     assert imported(code) == declared
-    tests = imported(project.glob("tests/*.py")) - declared
+    files = [*project.glob("tests/**/*.py")]
+    tests = imported(files) - declared - {file.stem for file in files}
     dev = {line.partition(">=")[0] for line in metadata["optional-dependencies"]["dev"]}
     assert tests <= dev
+
+
+def test_git_ignores_no_code(project):
+    subprocess.run(["git", "init", "--quiet"], cwd=project, check=True)
+    command = ["git", "check-ignore", *map(str, project.rglob("*.py"))]
+    found = subprocess.run(command, cwd=project, capture_output=True, check=False)
+    assert (found.returncode, found.stdout) == (1, b"")
 
 
 @pytest.mark.parametrize("installer", ["pip", "uv"])
@@ -82,22 +93,19 @@ def requirements(name):
 
 
 @pytest.fixture(scope="module")
-def empty_environment(tmp_path_factory):
-    """A virtual environment with the wheel of `torch-tricks` and what it requires."""
+def wheel(tmp_path_factory):
+    """The wheel of `torch-tricks`."""
     directory = tmp_path_factory.mktemp("wheel")
-    run(
-        sys.executable,
-        "-m",
-        "hatchling",
-        "build",
-        "-t",
-        "wheel",
-        "-d",
-        directory,
-        cwd=ROOT,
-    )
+    build = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", directory)
+    run(*build, cwd=ROOT)
     [wheel] = directory.glob("*.whl")
-    environment = directory / "environment"
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def empty_environment(wheel):
+    """A virtual environment with the wheel and what it requires."""
+    environment = wheel.with_name("environment")
     run(sys.executable, "-m", "venv", "--without-pip", environment)
     python = environment / "bin" / "python"
     options = ("--offline", "--no-deps", "--python", python)
@@ -113,13 +121,16 @@ def empty_environment(tmp_path_factory):
     return environment
 
 
-def run(*command, cwd=None):
+def run(*command, cwd=None, env=None):
+    # With PYTHONPATH the tool would be that of this clone.
+    others = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     result = subprocess.run(
         list(map(str, command)),
         capture_output=True,
         check=False,
         cwd=cwd,
         encoding="utf-8",
+        env=others | dict(env or {}),
     )
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -128,19 +139,65 @@ def run(*command, cwd=None):
 def test_the_wheel_makes_projects_in_an_empty_environment(
     empty_environment, workshop, tmp_path
 ):
+    """Of the published template, under the number that the wheel has."""
     torch_tricks = empty_environment / "bin" / "torch-tricks"
     run(torch_tricks, "--help", cwd=tmp_path)
-    clone = workshop.hub.directory / "work"
-    run(
-        *(torch_tricks, "new", "project", "--template", clone, "--ref", "v0.1.0"),
-        *("--name", "Leaf Diseases", "--preset", "minimal"),
-        cwd=tmp_path,
-    )
-    files = read_files(tmp_path / "project")
-    fresh = dict(workshop.fresh("v0.1.0", {"preset": "minimal"}))
-    assert f"_src_path: {clone}" in files.pop(ANSWERS).decode()
-    del fresh[ANSWERS]
-    assert files == fresh
+    wishes = ("--name", "Leaf Diseases", "--preset", "minimal")
+    hub = workshop.hub.environment
+    run(torch_tricks, "new", "project", *wishes, cwd=tmp_path, env=hub)
+    version = f"v{distribution('torch-tricks').version}"
+    fresh = workshop.fresh(version, {"preset": "minimal"})
+    assert read_files(tmp_path / "project") == fresh
+
+
+def test_the_wheel_lists_its_tricks_without_network(empty_environment, tmp_path):
+    nowhere = {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.file://{tmp_path}/nowhere/.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://github.com/",
+    }
+    torch_tricks = empty_environment / "bin" / "torch-tricks"
+    listed = run(torch_tricks, "list", cwd=tmp_path, env=nowhere)
+    names = [line.split()[0] for line in listed.splitlines() if line[0] == " "]
+    assert names == [trick.name for trick in TRICKS]
+    [copy] = empty_environment.glob("lib/python*/site-packages/torch_tricks/copier.yml")
+    assert copy.read_bytes() == (ROOT / "copier.yml").read_bytes()
+
+
+@pytest.mark.proof
+def test_the_newest_copier_will_do(wheel, workshop, tmp_path):
+    """From the package index, whatever version `pyproject.toml` asks for."""
+    run(sys.executable, "-m", "venv", tmp_path / "environment")
+    pip = (tmp_path / "environment" / "bin" / "python", "-m", "pip", "install")
+    run(*pip, "--quiet", "--no-deps", wheel)
+    others = distribution("torch-tricks").requires
+    names = [Requirement(line).name for line in others if "extra ==" not in line]
+    run(*pip, "--quiet", "--upgrade", *names)
+
+    def torch_tricks(*arguments):
+        command = tmp_path / "environment" / "bin" / "torch-tricks"
+        return run(command, *arguments, cwd=tmp_path, env=workshop.hub.environment)
+
+    wishes = ("--name=Leaf Diseases", "--preset=minimal", "--ref=v0.1.0")
+    torch_tricks("new", "project", *wishes)
+    project = tmp_path / "project"
+    assert read_files(project) == workshop.fresh("v0.1.0", {"preset": "minimal"})
+    git(project, "init", "--quiet")
+
+    def commit():
+        git(project, "add", "--all")
+        git(project, "commit", "--quiet", "--message=Work")
+
+    commit()
+    added = torch_tricks("add", "swa", "--project", project)
+    assert f"added {PACKAGE}/optim/swa.py" in added
+    commit()
+    torch_tricks("update", "--to", "v0.2.0", "--project", project)
+    after = read_files(project)
+    assert after == workshop.fresh("v0.2.0", recorded_answers(after))
+    commit()
+    assert "edited          none\n" in torch_tricks("status", "--project", project)
+    assert "swa" in torch_tricks("show", "swa", "--project", project)
 
 
 def test_the_command_line_needs_no_torch():

@@ -9,13 +9,15 @@ import pytest
 import release
 from release import Entry, Surface, read_changelog
 from subsets import ROOT
-from versions import git
+from versions import NEW_TRICK, git
+from versions import replace as replace_text
 
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 BEFORE = Surface(
-    frozenset({"train.py", "leaf_diseases/swa.py"}),
+    frozenset({"train.py", "leaf_diseases/optim/swa.py"}),
     frozenset({"lr", "swa_lr"}),
-    frozenset({"preset", "swa"}),
+    frozenset({"preset", "tricks"}),
+    frozenset({"amp", "swa"}),
     checkpoint_format=1,
 )
 NOTHING = Entry("1.0.0", "unreleased", {})
@@ -67,9 +69,21 @@ def test_what_went_up(old, new, name):
         ({"flags": {"lr", "swa_lr", "clip_norm"}}, "minor", NOTHING, []),
         ({"flags": {"lr", "swa_lr", "clip_norm"}}, "patch", NOTHING, ["new minor"]),
         ({"files": {"train.py"}}, "major", EXPLAINED, []),
-        ({"files": {"train.py"}}, "minor", EXPLAINED, ["leaf_diseases/swa.py went"]),
+        (
+            {"files": {"train.py"}},
+            "minor",
+            EXPLAINED,
+            ["leaf_diseases/optim/swa.py went"],
+        ),
         ({"flags": {"lr"}}, "minor", NOTHING, ["--swa-lr went", "'To do by hand'"]),
-        ({"questions": {"preset"}}, "patch", EXPLAINED, ["the question swa went"]),
+        ({"questions": {"preset"}}, "patch", EXPLAINED, ["the question tricks went"]),
+        ({"tricks": {"amp", "swa", "sign"}}, "minor", NOTHING, []),
+        (
+            {"tricks": {"amp", "swa", "sign"}},
+            "patch",
+            NOTHING,
+            ["or tricks: that takes"],
+        ),
         ({"checkpoint_format": 2}, "major", EXPLAINED, []),
         ({"checkpoint_format": 2}, "major", NOTHING, ["needs 'Checkpoints'"]),
         ({"checkpoint_format": 2}, "minor", EXPLAINED, ["new major version"]),
@@ -90,13 +104,45 @@ def test_what_owners_rely_on_is_read_from_the_template(workshop):
     )
     assert before.files - after.files == {
         ".github/workflows/ci.yml",
-        "leaf_diseases/schedule.py",
-        "leaf_diseases/swa.py",
-        "tests/test_swa.py",
+        "leaf_diseases/optim/schedule.py",
+        "leaf_diseases/optim/swa.py",
+        "tests/optim/test_swa.py",
     }
-    assert after.flags - before.flags == {"clip_norm"}
-    assert after.questions - before.questions == {"grad_clipping"}
+    assert after.flags - before.flags == {"sign_scale"}
+    asked = {"project_name", "package_name", "description", "author"}
+    assert before.questions == asked | {"preset", "parallel", "tricks"}
+    assert after.questions == before.questions
+    assert after.tricks - before.tricks == {NEW_TRICK}
+    assert before.tricks > {"swa", "parallel", "parallel=ddp"}
     assert (before.checkpoint_format, after.checkpoint_format) == (1, 2)
+
+
+def test_a_released_name_of_a_trick_never_changes():
+    assert list(release.lost_names(ROOT)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lost"),
+    [
+        ("\n    swa:\n", "\n    weight_averaging:\n", "swa"),
+        ("choices: [dp, ddp, fsdp]", "choices: [dp, ddp, fsdp2]", "parallel=fsdp"),
+    ],
+)
+def test_a_name_that_has_changed_is_refused(old, new, lost, tmp_path):
+    """Also many versions later, and once for all of them."""
+    path = tmp_path / "copier.yml"
+    path.write_text((ROOT / "copier.yml").read_text("utf-8"), "utf-8")
+    git(tmp_path, "init", "--quiet")
+    for tag in ("v0.1.0", "v0.2.0"):
+        git(tmp_path, "add", "--all")
+        git(tmp_path, "commit", "--quiet", "--allow-empty", f"--message={tag}")
+        git(tmp_path, "tag", tag)
+    assert list(release.lost_names(tmp_path)) == []
+    replace_text(tmp_path, "copier.yml", old, new)
+    git(tmp_path, "commit", "--quiet", "--all", "--message=v0.3.0")
+    git(tmp_path, "tag", "v0.3.0")
+    [problem] = release.lost_names(tmp_path)
+    assert problem.startswith(f"v0.1.0 has the trick {lost}, ")
 
 
 @pytest.fixture

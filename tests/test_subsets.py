@@ -1,79 +1,132 @@
-"""Every subset of the tricks: rendered, read, trained, and resumed."""
+"""Every subset of the tricks: rendered, and each different file read."""
 
 import re
 import shutil
 import subprocess
-import sys
-from itertools import combinations, product
+from itertools import product
 from pathlib import Path
 
 import inspection
 import pytest
 import training
-from inspection import PACKAGE
+from inspection import PACKAGE, RUFF, DifferentFiles
 from rendering import render, render_subset
 from subsets import (
+    PROOF_SEED,
     ROOT,
     Subset,
     all_subsets,
+    catalogue,
+    core_choices,
     covering_array,
     everything,
     questions,
+    space,
 )
 
-RUFF = Path(sys.executable).with_name("ruff")
+PARTS = 8
+"""Of the projects, for several processes. Those next to each other have most in common."""
 
 
-@pytest.mark.parametrize("subset", all_subsets(), ids=str)
-def test_subset(subset, tmp_path, zygote, folder, hdf5, phase):
-    project = tmp_path / "project"
-    with phase("render"):
-        render_subset(project, subset)
-    with phase("parse"):
-        assert list(inspection.unparsable_files(project)) == []
-        assert list(inspection.untidy_files(project)) == []
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_file_of_every_subset(part, tmp_path, phase):
+    subsets = all_subsets()
+    size = len(subsets) / PARTS
+    different = DifferentFiles(tmp_path / "different")
+    found = []
+    for subset in [
+        *subsets[round(part * size) : round((part + 1) * size)],
+        *covering_array()[part::PARTS],
+    ]:
+        with phase("render"):
+            project = render_subset(tmp_path / "project", subset)
+        with phase("read"):
+            found += (
+                f"{subset}: {fault}" for fault in inspection.faults(project, subset)
+            )
+            different.add(project, subset)
+        shutil.rmtree(project)
+    assert found == []
     with phase("ruff"):
-        ruff(project, "check")
-        ruff(project, "format", "--check")
-    with phase("traces"):
-        assert list(inspection.foreign_traces(project, subset)) == []
-        assert list(inspection.missing_modules(project, subset)) == []
-        assert list(inspection.dead_code(project)) == []
+        assert different.ruff("check") == ""
+        assert different.ruff("format", "--check") == ""
+
+
+@pytest.mark.proof
+@pytest.mark.share
+@pytest.mark.parametrize(
+    "subset", all_subsets(PROOF_SEED), ids=lambda subset: subset.core
+)
+def test_a_subset_trains_and_resumes(subset, tmp_path, zygote, folder, hdf5, phase):
+    """In forks: with `ddp` and `fsdp` it is a world of one."""
+    with phase("render"):
+        project = render_subset(tmp_path / "project", subset)
     flags = training.flags(subset, folder, hdf5)
     run = tmp_path / "run"
     training.train_and_resume(zygote.run, phase, subset, project, run, flags)
     shutil.rmtree(tmp_path)
 
 
-def ruff(project: Path, *command: str) -> None:
-    """Runs ruff at its defaults: the project configures nothing, nor does what is above."""
-    result = subprocess.run(
-        [RUFF, *command, "--no-cache", "--quiet"],
-        capture_output=True,
-        check=False,
-        cwd=project,
-        encoding="utf-8",
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [(("check",), "import os\n"), (("format", "--check"), "x  =  1\n")],
+    ids=["check", "format"],
+)
+def test_ruff_finds_one_file_among_many(tmp_path, command, code):
+    different = DifferentFiles(tmp_path / "different")
+    for subset in covering_array()[:3]:
+        project = render_subset(tmp_path / str(subset), subset)
+        if subset == everything():
+            with (project / "train.py").open("a", encoding="utf-8") as file:
+                file.write(f"\n\n{code}")
+        different.add(project, subset)
+    found = different.ruff(*command)
+    *_, named = found.splitlines()
+    assert named.endswith(f"/train.py: {everything()}")
+
+
+def test_ruff_reads_the_same_text_once_where_nothing_else_differs(tmp_path):
+    different = DifferentFiles(tmp_path / "different")
+    project = render_subset(tmp_path / "project", Subset.of())
+    different.add(project, Subset.of())
+    different.add(project, everything())
+    number = len(different.places)
+    assert number == len(list(project.rglob("*.py")))
+    assert different.ruff("check") == ""
+    (project / "torch.py").touch()  # From here on, imports of it belong elsewhere.
+    different.add(project, everything())
+    assert number < len(different.places) < 2 * number
+    assert f"/train.py: {everything()}" in different.ruff("check")
+    (project / "torch.py").unlink()
+    number = len(different.places)
+    metadata = project / "pyproject.toml"
+    text = metadata.read_text(encoding="utf-8")
+    metadata.write_text(f"{text}\n[tool.ruff]\nline-length = 100\n")
+    different.add(project, everything())
+    assert len(different.places) == number + len(list(project.rglob("*.py")))
 
 
 def test_no_subset_is_left_out():
-    assert len(all_subsets()) == len({str(subset) for subset in all_subsets()})
-    assert len(all_subsets()) == 1024
-    assert str(all_subsets()[0]) == "none"
-    assert everything() in all_subsets()
-    assert everything().tricks == list(questions())
-    assert set(inspection.MODULES) == set(questions())
+    subsets = all_subsets()
+    assert len(subsets) == len({subset.core for subset in subsets})
+    refused = [core for core in core_choices() if not space().allows(core)]
+    assert len(subsets) + len(refused) == 1024
+    assert subsets[0].core == "none"
+    assert everything().core in {subset.core for subset in subsets}
+    assert everything(parallel="none").tricks == [
+        trick.name
+        for trick in catalogue()
+        if trick.name != "parallel" and "none" in (trick.parallel or ("none",))
+    ]
+    assert set(inspection.MODULES) < set(questions())
 
 
-def test_the_covering_array_covers():
-    rows = covering_array()
-    assert all_subsets()[0] in rows
-    assert everything() in rows
-    levels = list(questions().values())
-    for places in combinations(range(len(levels)), 3):
-        seen = {tuple(row.levels[place] for place in places) for row in rows}
-        assert seen == set(product(*(levels[place] for place in places)))
+def test_what_is_excluded_is_refused(tmp_path):
+    for core in core_choices():
+        if not space().allows(core):
+            with pytest.raises(ValueError, match="."):
+                render(tmp_path / "project", {"preset": "custom"} | core)
+            assert not (tmp_path / "project").exists()
 
 
 @pytest.mark.parametrize(
@@ -172,7 +225,7 @@ LOOP, MODULE, MANIFEST = "train.py", f"{PACKAGE}/files.py", "pyproject.toml"
     ],
 )
 def test_each_check_can_fail(tmp_path, check, name, old, new, finding):
-    nothing = all_subsets()[0]
+    nothing = Subset.of()
     project = render_subset(tmp_path / "project", nothing)
     arguments = (project, nothing) if check == "foreign_traces" else (project,)
     assert list(getattr(inspection, check)(*arguments)) == []
@@ -186,9 +239,7 @@ def test_each_check_can_fail(tmp_path, check, name, old, new, finding):
 
 @pytest.mark.parametrize(("chosen", "other"), [("ddp", "fsdp"), ("fsdp", "ddp")])
 def test_words_of_another_form_are_found(tmp_path, chosen, other):
-    subset = Subset(
-        tuple(chosen if "ddp" in levels else False for levels in questions().values())
-    )
+    subset = Subset.of(parallel=chosen)
     project = render_subset(tmp_path / "project", subset)
     assert list(inspection.foreign_traces(project, subset)) == []
     job = project / "slurm.sh"
@@ -200,7 +251,7 @@ def test_words_of_another_form_are_found(tmp_path, chosen, other):
 
 
 def test_a_module_that_nothing_imports_is_found(tmp_path):
-    subset = Subset((True, *all_subsets()[0].levels[1:]))
+    subset = Subset.of("seeding")
     project = render_subset(tmp_path / "project", subset)
     loop = project / "train.py"
     loop.write_text(loop.read_text().replace(f"{PACKAGE}.seeding", "elsewhere"))

@@ -8,30 +8,21 @@ from pathlib import Path
 
 import pytest
 import yaml
+from subsets import TRICKS
 
 ROOT = Path(__file__).parents[1]
 COPIER = Path(sys.executable).with_name("copier")
 QUESTIONS = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
-EVERYTHING = [
-    "seeding",
-    "parallel",
-    "hdf5",
-    "prefetcher",
-    "amp",
-    "accumulation",
-    "swa",
-    "mixup",
-    "resume",
-]
 PRESETS = {
     "minimal": [],
-    "recommended": ["seeding", "prefetcher", "amp", "resume"],
-    "everything": EVERYTHING,
+    "recommended": [trick.name for trick in TRICKS if trick.recommended],
+    "everything": [
+        trick.name
+        for trick in TRICKS
+        if not trick.excludes and "dp" in (trick.forms or ["dp"])
+    ],
 }
-MODULES = {trick: trick for trick in EVERYTHING} | {"resume": "checkpoint"}
-RECOMMENDED_AS_CUSTOM = {
-    trick: trick in PRESETS["recommended"] for trick in EVERYTHING
-} | {"parallel": "none"}
+MODULES = {trick.name: trick.module for trick in TRICKS if trick.module}
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -46,11 +37,11 @@ def test_a_preset_decides_on_the_tricks(copie, preset, capsys):
         "author": "",
         "preset": preset,
     }
-    modules = {path.stem for path in (result.project_dir / "leaf_diseases").iterdir()}
-    tricks = [trick for trick in EVERYTHING if MODULES[trick] in modules]
-    assert tricks == PRESETS[preset]
+    package = result.project_dir / "leaf_diseases"
+    modules = {t for t, m in MODULES.items() if (package / f"{m}.py").exists()}
+    assert modules == MODULES.keys() & set(PRESETS[preset])
     message = " ".join(capsys.readouterr().err.split())
-    listed = ", ".join(tricks) or "no tricks"
+    listed = ", ".join(PRESETS[preset]) or "no tricks"
     assert f"Leaf Diseases is ready with {listed}." in message
     assert 'pip install -e ".[dev]" python train.py' in message
 
@@ -67,15 +58,29 @@ def test_recommended_is_the_default_and_marked_as_such():
 
 def test_the_custom_preset_begins_with_the_recommended_tricks(copie):
     result = copie.copy({"project_name": "Leaf Diseases", "preset": "custom"})
-    assert result.answers.items() >= RECOMMENDED_AS_CUSTOM.items()
+    assert result.answers["parallel"] == "none"
+    assert result.answers["tricks"] == PRESETS["recommended"]
 
 
-def test_every_trick_is_asked_for_in_one_line():
-    for trick in EVERYTHING:
-        question = QUESTIONS[trick]
-        assert question["when"] == "{{ preset == 'custom' }}"
-        assert "\n" not in question["help"]
-        assert 20 <= len(question["help"]) <= 80
+def test_a_row_says_what_a_trick_buys_in_one_line():
+    groups = [trick.group for trick in TRICKS]
+    assert groups == sorted(groups, key=groups.index), "a group is in two places"
+    for trick in TRICKS:
+        assert 20 <= len(f"{trick.title}: {trick.buys}") <= 80
+        assert {*trick.needs, *trick.excludes} < {other.name for other in TRICKS}
+
+
+def test_the_project_is_called_after_its_folder_unless_it_has_a_name(tmp_path):
+    for folder, name, package in (
+        ("leaf-diseases", "Leaf Diseases", "leaf_diseases"),
+        ("MNISTnet", "MNISTnet", "mnistnet"),
+        ("--_", "Project", "project"),
+    ):
+        result = copy(ROOT, tmp_path / folder, {})
+        assert result.returncode == 0, result.stderr
+        answers = (tmp_path / folder / ".copier-answers.yml").read_text()
+        assert yaml.safe_load(answers)["project_name"] == name
+        assert (tmp_path / folder / package).is_dir()
 
 
 def test_nobody_needs_to_trust_the_template():
@@ -118,19 +123,53 @@ def test_nobody_needs_to_trust_the_template():
         ({"author": "Ada "}, "with no space at either end"),
         ({"preset": "best"}, "Invalid choice"),
         ({"preset": "custom", "parallel": "tpu"}, "Invalid choice"),
-        ({"swa": "true"}, "add -d preset=custom"),
+        ({"tricks": "[swa]"}, "add -d preset=custom"),
+        ({"preset": "everything", "tricks": "[amp]"}, "add -d preset=custom"),
+        ({"preset": "custom", "tricks": "[amp, best]"}, "Invalid choice"),
+        ({"preset": "custom", "tricks": "[amp, needy]"}, "needy needs swa: choose"),
+        (
+            {"preset": "custom", "tricks": "[lonely, amp]"},
+            "lonely excludes amp: choose",
+        ),
+        ({"preset": "custom", "tricks": "[shared]"}, "shared needs parallel to be ddp"),
         ({"preset": "minimal", "parallel": "dp"}, "add -d preset=custom"),
         ({"preset": "everything", "parallel": "ddp"}, "add -d preset=custom"),
-        ({"preset": "everything", "amp": "false"}, "add -d preset=custom"),
     ],
     ids=repr,
 )
-def test_a_refused_answer_leaves_nothing_behind(tmp_path, answers, sentence):
+def test_a_refused_answer_leaves_nothing_behind(bound, tmp_path, answers, sentence):
     project = tmp_path / "project"
-    result = copy(ROOT, project, {"project_name": "Leaves"} | answers)
+    result = copy(bound, project, {"project_name": "Leaves"} | answers)
     assert result.returncode != 0
     assert sentence in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def bound(tmp_path_factory):
+    """A template with tricks that are bound to others, as those of no release may be."""
+    template = tmp_path_factory.mktemp("bound")
+    (template / "template").mkdir()
+    questions = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
+    row = {"title": "A", "buys": "b", "group": "C", "source": "d"}
+    questions["catalogue"]["default"] |= {
+        "needy": row | {"title": "Needy", "needs": ["swa"]},
+        "lonely": row | {"title": "Lonely", "excludes": ["amp"]},
+        "shared": row | {"title": "Shared", "forms": ["ddp", "fsdp"]},
+    }
+    text = yaml.safe_dump(questions, sort_keys=False, allow_unicode=True)
+    (template / "copier.yml").write_text(text, encoding="utf-8")
+    return template
+
+
+def test_everything_leaves_out_what_does_not_go_with_the_rest(bound, tmp_path):
+    (bound / "template" / "list.txt.jinja").write_text("{{ tricks | join(' ') }}\n")
+    for preset in ("everything", "recommended"):
+        result = copy(bound, tmp_path / preset, {"preset": preset})
+        assert result.returncode == 0, result.stderr
+        listed = (tmp_path / preset / "list.txt").read_text().split()
+        expected = {*PRESETS[preset], *({"needy"} if preset == "everything" else ())}
+        assert {*listed} == expected - {"parallel"}
 
 
 def test_every_module_that_python_has_is_refused_as_a_package_name():
@@ -199,12 +238,12 @@ def test_the_real_command_copies_from_the_hub_and_updates(tmp_path, published):
     git(tmp_path, "init", "--quiet", str(project))
     settings = project / "leaves" / "settings.py"
     settings.write_text(
-        settings.read_text().replace("epochs: int = 10", "epochs: int = 7")
+        settings.read_text().replace('MustBe("at least", 1)] = 10', "7] = 7")
     )
     git(project, "add", "--all")
     git(project, "commit", "--quiet", "--message=Start")
     loop = work / "template" / "train.py.jinja"
-    loop.write_text(loop.read_text().replace("Trains an image", "Trains a new image"))
+    loop.write_text(loop.read_text().replace("Trains a model", "Trains a new model"))
     git(work, "commit", "--quiet", "--all", "--message=Better")
     git(work, "tag", "v0.2.0")
     git(work, "push", "--quiet", "--tags", "origin", "main")
@@ -218,8 +257,8 @@ def test_the_real_command_copies_from_the_hub_and_updates(tmp_path, published):
         env=os.environ | env,
     )
     assert result.returncode == 0, result.stderr
-    assert "Leaves now has seeding, prefetcher, amp, resume." in result.stderr
-    assert "epochs: int = 7" in settings.read_text()
-    assert "Trains a new image" in (project / "train.py").read_text()
+    assert "Leaves now has seeding, resume, prefetcher, amp." in result.stderr
+    assert "7] = 7" in settings.read_text()
+    assert "Trains a new model" in (project / "train.py").read_text()
     assert "_commit: v0.2.0" in (project / ".copier-answers.yml").read_text()
     assert "UU" not in git(project, "status", "--short")

@@ -6,12 +6,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
 import ranks
+import slurm
 import torch
 import training
 from machines import free_port, is_free, two_machines
@@ -20,8 +22,7 @@ from rendering import render
 KINDS = ("ddp", "fsdp")
 ANSWERS = {
     "preset": "custom",
-    **dict.fromkeys(["seeding", "accumulation", "amp", "swa", "mixup", "resume"], True),
-    **dict.fromkeys(["hdf5", "prefetcher"], False),
+    "tricks": ["seeding", "accumulation", "amp", "swa", "mixup", "resume"],
 }
 FLAGS = (
     *("--data", "folder", "--device", "cpu", "--image-size", training.IMAGE_SIZE),
@@ -160,6 +161,77 @@ def test_a_signal_to_torchrun_stops_all_ranks(
     training.check_same_run(unbroken(kind), run)
 
 
+@pytest.fixture
+def begin(projects, folder, tmp_path):
+    """Starts a long run with data loading processes, and waits until all are there."""
+    with ExitStack() as stack:
+
+        def begin(kind):
+            launcher = ["-m", "torch.distributed.run", "--standalone"]
+            command = [sys.executable, *(launcher if kind in KINDS else [])]
+            flags = ("--epochs", 10**6, "--num-workers", 2, "--keep-checkpoints", 3)
+            paths = ("--data-dir", folder, "--run-dir", tmp_path)
+            run = subprocess.Popen(
+                [*command, "train.py", *map(str, (*FLAGS, *flags, *paths))],
+                cwd=projects[kind],
+                encoding="utf-8",
+                env=os.environ | {"OMP_NUM_THREADS": "1"},
+                stderr=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+            )
+            stack.callback(run.wait)
+            stack.callback(run.kill)
+            # After two epochs, for the first evaluation starts processes too.
+            slurm.wait_until(
+                lambda: newest_checkpoint(tmp_path) >= "step-00000006", 120
+            )
+            return run
+
+        yield begin
+
+
+def newest_checkpoint(run):
+    return max((path.name for path in run.glob("checkpoints/step-*")), default="")
+
+
+def family(process):
+    """Returns a process and all that come from it, children first."""
+    paths = Path(f"/proc/{process}/task").glob("*/children")
+    children = [int(child) for path in paths for child in path.read_text().split()]
+    return [member for child in children for member in family(child)] + [process]
+
+
+@pytest.mark.parametrize("kind", ["none", *KINDS])
+def test_a_signal_to_all_processes_loses_no_step(kind, begin, tmp_path):
+    """As systemd sends it, and Slurm: data loading processes and torchrun get it too."""
+    run = begin(kind)
+    processes = family(run.pid)
+    assert len(processes) >= (3 if kind == "none" else 4)
+    for process in processes:
+        os.kill(process, signal.SIGTERM)
+    _, said = run.communicate(timeout=120)
+    assert "to go on" in said, said
+    (step,) = re.findall(r"stopped by SIGTERM after step (\d+): to go on", said)
+    assert f"step-{step:0>8}" in max((tmp_path / "checkpoints").iterdir()).name
+    if kind == "none":
+        assert (run.returncode, said.count("\n")) == (143, 1)
+
+
+def test_data_loading_processes_end_with_the_run(begin):
+    run = begin("none")
+    *loading, _ = family(run.pid)
+    run.kill()
+    for process in loading:
+        slurm.wait_until(lambda process=process: not is_alive(process), 30)
+
+
+def is_alive(process):
+    try:
+        return " Z " not in Path(f"/proc/{process}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def test_a_machine_dies_and_comes_back(projects, folder, unbroken, tmp_path):
     """The other one keeps the rendezvous, which would die with its own machine."""
     run = tmp_path / "run"
@@ -203,18 +275,40 @@ def test_a_machine_dies_and_comes_back(projects, folder, unbroken, tmp_path):
 
 
 SLURM = {
-    "scontrol": "printf 'localhost\\nanother\\n'",
+    "scontrol": """
+        case $1 in
+        show) printf 'localhost\\nanother\\n' ;;
+        requeue) echo "$2" >>requeued ;;
+        esac
+    """,
+    "scancel": """
+        test "$*" = "--signal=TERM $SLURM_JOB_ID"
+        for agent in $(cat agents); do
+            pkill -TERM --parent "$agent" || true
+            kill -TERM "$agent"
+        done
+    """,
     "srun": """
         test "$1 $2" = "--cpus-per-task $SLURM_CPUS_PER_TASK"
-        "${@:3}" & first=$!
-        "${@:3}" & wait $!
-        wait $first
+        export JOB_SCRIPT=$PPID
+        arguments=()
+        for argument in "${@:3}"; do
+            test "$argument" != train.py || arguments+=("$RANKS" "$EVENTS")
+            test "$argument" = train.py || arguments+=("$argument")
+        done
+        "${arguments[@]}" & first=$!
+        "${arguments[@]}" & second=$!
+        echo $first $second >agents
+        status=0
+        wait $first || status=$?
+        wait $second || status=$?
+        exit $status
     """,
 }
 """What slurm.sh calls, for two machines that both are this one."""
 
 
-def test_slurm_script_starts_a_process_for_each_gpu(
+def test_slurm_script_goes_on_when_its_time_was_up(
     projects, folder, unbroken, tmp_path
 ):
     for name, script in SLURM.items():
@@ -222,25 +316,75 @@ def test_slurm_script_starts_a_process_for_each_gpu(
         (tmp_path / name).chmod(0o755)
     job = next(job for job in range(7000, 8000) if is_free(29500 + job % 1000))
     project = shutil.copytree(projects["ddp"], tmp_path / "project")
-    result = subprocess.run(
-        ["bash", "slurm.sh", *map(str, FLAGS), "--data-dir", folder],
-        capture_output=True,
-        check=False,
-        cwd=project,
-        encoding="utf-8",
-        env=os.environ
-        | {
-            "OMP_NUM_THREADS": "1",
-            "PATH": f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "SLURM_CPUS_PER_TASK": "1",
-            "SLURM_GPUS_ON_NODE": "1",
-            "SLURM_JOB_ID": str(job),
-            "SLURM_JOB_NODELIST": "localhost,another",
-            "SLURM_JOB_NUM_NODES": "2",
-        },
-    )
-    assert result.returncode == 0, result.stderr
-    training.check_same_run(unbroken("ddp"), project / "runs" / str(job))
+
+    def start(events):
+        return subprocess.run(
+            ["bash", "slurm.sh", *map(str, FLAGS), "--data-dir", folder],
+            capture_output=True,
+            check=False,
+            cwd=project,
+            encoding="utf-8",
+            env=os.environ
+            | {
+                "EVENTS": events,
+                "OMP_NUM_THREADS": "1",
+                "PATH": f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+                "RANKS": ranks.SCRIPT,
+                "SLURM_CPUS_PER_TASK": "1",
+                "SLURM_GPUS_ON_NODE": "1",
+                "SLURM_JOB_ID": str(job),
+                "SLURM_JOB_NAME": "first",
+                "SLURM_JOB_NODELIST": "localhost,another",
+                "SLURM_JOB_NUM_NODES": "2",
+            },
+        )
+
+    stopped = start("run-out-of-time:0:7")
+    assert stopped.returncode == 0, stopped.stderr
+    assert (project / "requeued").read_text() == f"{job}\n"
+    (step,) = re.findall(r"stopped by SIGTERM after step (\d+): to go", stopped.stderr)
+    finished = start("none")
+    assert finished.returncode == 0, finished.stderr
+    assert re.search(rf"resuming from .*, step {step}\n", finished.stdout)
+    training.check_same_run(unbroken("ddp"), project / "runs" / "first")
+
+
+@pytest.mark.skipif(not slurm.can_run(), reason=slurm.NEEDS)
+def test_slurm_requeues_a_job_whose_time_is_up(projects, folder, tmp_path):
+    project = shutil.copytree(projects["ddp"], tmp_path / "project")
+    (tmp_path / "slurm").mkdir()
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    flags = (*FLAGS, "--data-dir", folder, "--epochs", 10**6, "--keep-checkpoints", 1)
+    one_machine = ("--nodes=1", "--gpus-per-node=2", "--cpus-per-task=2")
+    with slurm.cluster(tmp_path / "slurm") as cluster:
+        cluster |= {"OMP_NUM_THREADS": "1", "PATH": path}
+
+        def call(*command):
+            return slurm.call(cluster, *command, cwd=project)
+
+        def submit():
+            return call(
+                "sbatch", "--parsable", *one_machine, "slurm.sh", *flags
+            ).strip()
+
+        first, second = submit(), submit()
+        log = project / f"leaf_diseases-{first}.log"
+        checkpoints = project / "runs" / "leaf_diseases" / "checkpoints"
+        slurm.wait_until(lambda: list(checkpoints.glob("*.pt")), 120)
+        assert "Dependency=singleton" in call("scontrol", "show", "job", second)
+        # Now less is left than the three minutes before which Slurm gives a signal.
+        call("scontrol", "update", f"JobId={first}", "TimeLimit=3")
+        slurm.wait_until(
+            lambda: "Restarts=1" in call("scontrol", "show", "job", first), 120
+        )
+        # Slurm itself waits two minutes: what the first start was allowed is taken back.
+        time.sleep(5)
+        call("scontrol", "update", f"JobId={first}", "StartTime=now", "TimeLimit=60")
+        slurm.wait_until(lambda: "resuming from" in log.read_text(), 120)
+        said = log.read_text()
+        (step,) = re.findall(r"stopped by SIGTERM after step (\d+): to go on", said)
+        assert re.search(rf"resuming from .*, step {step}\n", said)
+        assert not list(project.glob(f"*-{second}.log"))
 
 
 def test_sharded_checkpoints_continue_on_more_ranks(launch, tmp_path):

@@ -1,20 +1,22 @@
 """No project has the wrong forms that old articles on PyTorch teach.
 
 Each check is a row of the catalogue's list of wrong forms. It looks at the Python of a
-project, and is shown a wrong form that it must find.
+project, and is shown a wrong form that it must find: alone, and put into a project.
 """
 
 import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import inspection
 import pytest
 from rendering import render_subset
-from subsets import covering_array
+from subsets import Subset, covering_array, everything
 
 Check = Callable[[ast.Module, str], Iterator[ast.AST | str]]
+PutIn = Callable[[ast.Module], None]
 
 
 @dataclass(frozen=True)
@@ -23,16 +25,18 @@ class WrongForm:
 
     check: Check
     example: str
+    put_in: PutIn | None
+    """Changes the code of a project to the wrong form; by default the example is added."""
 
 
 WRONG_FORMS: dict[str, WrongForm] = {}
 
 
-def wrong_form(example: str) -> Callable[[Check], Check]:
+def wrong_form(example: str, put_in: PutIn | None = None) -> Callable[[Check], Check]:
     """Adds a check to the list, under the name of its function."""
 
     def add(check: Check) -> Check:
-        WRONG_FORMS[check.__name__] = WrongForm(check, example)
+        WRONG_FORMS[check.__name__] = WrongForm(check, example, put_in)
         return check
 
     return add
@@ -54,6 +58,18 @@ def projects(tmp_path_factory):
     }
 
 
+@pytest.fixture(scope="session")
+def projects_with(tmp_path_factory):
+    """Returns the files of a subset's project."""
+    directory = tmp_path_factory.mktemp("projects")
+
+    @cache
+    def files(subset):
+        return inspection.text_files(render_subset(directory / str(subset), subset))
+
+    return files
+
+
 def pytest_generate_tests(metafunc):
     if "form" in metafunc.fixturenames:
         metafunc.parametrize("form", WRONG_FORMS.values(), ids=WRONG_FORMS)
@@ -72,6 +88,36 @@ def test_no_project_has(form, projects):
 
 def test_the_check_finds_the_wrong_form(form):
     assert list(form.check(ast.parse(form.example), form.example))
+
+
+@pytest.mark.parametrize(
+    "subset", [Subset.of(), everything(), everything(parallel="fsdp")], ids=str
+)
+def test_the_check_finds_the_wrong_form_in_a_project(form, subset, projects_with):
+    """In train.py, whose own code must not hide what is wrong, or in what it imports."""
+    files = projects_with(subset)
+    found = []
+    for name, text in files.items():
+        if inspection.is_product_code(name):
+            tree = ast.parse(text)
+            if form.put_in:
+                form.put_in(tree)
+            wrong = ast.unparse(tree) + ("" if form.put_in else f"\n{form.example}")
+            found += form.check(ast.parse(wrong), wrong)
+            if name == "train.py" and not form.put_in:
+                assert found
+    needs_a_scaler = form.check is clipping_of_scaled_gradients
+    assert bool(found) == (not needs_a_scaler or "amp" in subset.tricks)
+
+
+def test_clipping_of_unscaled_gradients_is_right(projects_with):
+    tree = ast.parse(projects_with(everything())["train.py"])
+    clip_first(tree)
+    text = ast.unparse(tree)
+    right = text.replace(CLIP, f"scaler.unscale_(optimizer); {CLIP}")
+    assert right != text
+    assert list(clipping_of_scaled_gradients(ast.parse(text), text))
+    assert not list(clipping_of_scaled_gradients(ast.parse(right), right))
 
 
 def calls(tree: ast.AST, name: str) -> Iterator[ast.Call]:
@@ -102,25 +148,69 @@ def devices_hidden_from_inside(tree, text):
     yield from re.findall(r"environ\W+CUDA_VISIBLE_DEVICES", text)
 
 
-@wrong_form("for epoch in range(9):\n    scheduler.step()\n    train(epoch)")
+def bodies(tree: ast.Module) -> Iterator[ast.AST]:
+    """The functions of a module, less the methods of its classes, and what is outside."""
+    outside = [node for node in tree.body if not isinstance(node, ast.ClassDef)]
+    yield from (node for node in outside if isinstance(node, ast.FunctionDef))
+    rest = [node for node in outside if not isinstance(node, ast.FunctionDef)]
+    yield ast.Module(rest, [])
+
+
+def updates(tree: ast.AST) -> Iterator[ast.Call]:
+    """Yields the calls that update the weights, and what counts as such."""
+    for name in ("optimizer.step", "optimizer_step", "scaled_step", "scaler.step"):
+        yield from calls(tree, name)
+
+
+def schedule_first(tree: ast.Module) -> None:
+    """Moves what steps a scheduler to the beginning of its function."""
+    for function in functions(tree):
+        steps = [s for s in function.body if [*calls(s, "scheduler.step")]]
+        function.body = steps + [s for s in function.body if s not in steps]
+
+
+@wrong_form(
+    "for epoch in range(9):\n    scheduler.step()\n    optimizer.step()", schedule_first
+)
 def schedule_before_the_update(tree, text):
-    """A scheduler that steps where no optimizer has stepped above it."""
-    for step in calls(tree, "scheduler.step"):
-        updates = [*calls(tree, "optimizer.step"), *calls(tree, "scaled_step")]
-        owners = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-        # A class that wraps a scheduler is called by the loop, which is checked itself.
-        if any(step in ast.walk(owner) for owner in owners):
-            continue
-        if not any(update.lineno < step.lineno for update in updates):
-            yield step
+    """A scheduler that steps where the same function has not updated the weights above.
+
+    A class that wraps a scheduler is called by the loop, which is checked itself.
+    """
+    for body in bodies(tree):
+        for step in calls(body, "scheduler.step"):
+            if not any(update.lineno < step.lineno for update in updates(body)):
+                yield step
 
 
-@wrong_form("scaler.scale(loss).backward()\nclip_grad_norm_(p, 1)\nscaler.step(opt)")
+CLIP = "torch.nn.utils.clip_grad_norm_(run.model.parameters(), 1.0)"
+
+
+def clip_first(tree: ast.Module) -> None:
+    """Clips at the beginning of the function that calls the scaler's step."""
+    for function in functions(tree):
+        if any(scaled_steps(function)):
+            function.body = [*ast.parse(CLIP).body, *function.body]
+
+
+def scaled_steps(tree: ast.AST) -> Iterator[ast.Call]:
+    return (step for step in updates(tree) if "scaler" in ast.unparse(step))
+
+
+@wrong_form(
+    "scaler.scale(loss).backward()\nclip_grad_norm_(p, 1)\nscaler.step(opt)", clip_first
+)
 def clipping_of_scaled_gradients(tree, text):
-    for name in ("clip_grad_norm_", "clip_grad_value_"):
-        for clip in calls(tree, name):
-            if "scaler" in text and "unscale_(" not in text:
-                yield clip
+    """Clipping before a scaled step, where the same function has not unscaled above."""
+    for body in bodies(tree):
+        for clip in ast.walk(body):
+            if isinstance(clip, ast.Call) and "clip_grad" in ast.unparse(clip.func):
+                unscaled = any(
+                    (call.lineno, call.col_offset) < (clip.lineno, clip.col_offset)
+                    for call in calls(body, "unscale_")
+                )
+                if any(scaled_steps(body)) and not unscaled:
+                    yield clip
 
 
 @wrong_form("loss = loss / accumulation_steps\nloss.backward()")
@@ -220,9 +310,14 @@ def checkpoint_of_half_the_state(tree, text):
         for node in ast.walk(tree)
         if isinstance(node, ast.Dict)
     ]
-    # A sharded checkpoint has its tensors in one part, and the rest in another.
+    # What has a state of its own is listed by the run, and saved with the rest.
+    listed = {"model", "optimizer", "scheduler", "scaler"}
+    if "def parts" in text:
+        needed &= listed
+    if saves_parts := "run.parts" in text:
+        needed -= listed
     found = set().union(*(keys for keys in saved if keys & {"optimizer", "epoch"}))
-    if "optimizer" in found and not needed <= found:
+    if (saves_parts or "optimizer" in found) and not needed <= found:
         yield f"only {sorted(found)}"
 
 
@@ -286,7 +381,7 @@ def clock_read_before_the_device_is_done(tree, text):
     """A difference of times in a function that has not waited for the device."""
     for function in [*functions(tree)] or [tree]:
         clocks = [*calls(function, "perf_counter"), *calls(function, "time.time")]
-        waits = [*calls(function, "synchronize"), *calls(function, "read_totals")]
+        waits = [*calls(function, "synchronize"), *calls(function, "totals.read")]
         stops = sorted(clock.lineno for clock in clocks)[1:]
         if stops and not any(wait.lineno < stops[-1] for wait in waits):
             yield function.name if isinstance(function, ast.FunctionDef) else "module"

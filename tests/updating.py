@@ -25,6 +25,7 @@ from unittest import mock
 import copier
 import dunamai
 import yaml
+from covering import FORMS
 from hypothesis import strategies as st
 from rendering import (
     PACKAGE,
@@ -33,15 +34,15 @@ from rendering import (
     git_left_alone,
     render_version,
 )
-from subsets import ROOT, all_subsets
+from subsets import TRICKS, all_subsets, questions, space
 from torch_tricks.cli import app
 from typer.testing import CliRunner
-from versions import SOURCE, VERSIONS, Hub, git
+from versions import NEW_TRICK, SOURCE, VERSIONS, Hub, git
 
 ANSWERS = ".copier-answers.yml"
 IGNORED, WEIGHTS = "runs/first/model.pt", b"\x00weights\xff"
 """A file of a run, which git ignores."""
-MARKER = re.compile(r"^(?:<{7} |={7}$|>{7} )", re.MULTILINE)
+MARKER = re.compile(r"^(?:<{7} |\|{7} |={7}$|>{7} )", re.MULTILINE)
 RENAMED = {
     "schedule.py": "learning_rate.py",
     "swa.py": "averaging.py",
@@ -76,8 +77,8 @@ NEW_FILES = (
     "tests/test_focal_loss.py",
     # Later versions bring these, too.
     "CITATION.cff",
-    f"{PACKAGE}/learning_rate.py",
-    f"{PACKAGE}/grad_clipping.py",
+    f"{PACKAGE}/optim/learning_rate.py",
+    f"{PACKAGE}/optim/signs.py",
 )
 
 
@@ -284,10 +285,34 @@ def trick_case(seed: int, edits: int) -> Case:
     version, answers = random.choice(list(VERSIONS)), some_answers(random)
     inside = tricks_of(version, answers)
     sides = {"add": all_tricks(version) - inside, "remove": inside}
-    word = random.choice([word for word, tricks in sides.items() if tricks])
-    tricks = sorted(sides[word])
-    command = (word, *random.sample(tricks, min(len(tricks), random.randint(1, 3))))
+    commands = {
+        (word, *tricks)
+        for word, side in sides.items()
+        for tricks in (
+            random.sample(sorted(side), n) for n in (1, 2, 3) if n <= len(side)
+        )
+        if go_together(inside.symmetric_difference(tricks), form_of(answers))
+    }
+    command = random.choice(sorted(commands))
     return Case(version, version, answers, command, some_edits(random, edits))
+
+
+def go_together(tricks: frozenset[str], form: str) -> bool:
+    """Tells whether a project can have these tricks and no other."""
+    levels = {
+        name: on if name in tricks else off
+        for name, (off, on, *_) in questions().items()
+    }
+    if FORMS in tricks:
+        levels[FORMS] = form
+    return space().allows(levels)
+
+
+def form_of(answers: Answers) -> str:
+    """The form of `parallel` that a project has, or would get."""
+    first = questions()[FORMS][1]
+    form = answers.get(FORMS, "none")
+    return first if form == "none" else form
 
 
 def some_answers(random: Random) -> Answers:
@@ -304,30 +329,36 @@ SIZES = st.integers(1, 12)
 
 @cache
 def tricks_of_preset(version: str, preset: str) -> frozenset[str]:
-    """The tricks of a preset in a version, from copier.yml and what was added since."""
-    if preset == "minimal":
-        return frozenset()
-    questions = (ROOT / "copier.yml").read_text(encoding="utf-8")
-    [listed] = re.findall(rf"set {preset} = \[([^]]*)\]", questions)
-    tricks = set(re.findall(r'"(\w+)"', listed))
-    if preset == "everything" and version >= "v0.2.0":
-        tricks.add("grad_clipping")
+    """The tricks of a preset in a version, from the catalogue and what was added since."""
+    tricks = {
+        "minimal": set(),
+        "recommended": {
+            trick.name
+            for trick in TRICKS
+            if trick.recommended and "none" in (trick.forms or ("none",))
+        },
+        "everything": {
+            trick.name
+            for trick in TRICKS
+            if not trick.excludes and "dp" in (trick.forms or ("dp",))
+        },
+    }[preset]
+    if preset != "minimal" and version >= "v0.2.0":
+        tricks.add(NEW_TRICK)
     return frozenset(tricks)
 
 
 def all_tricks(version: str) -> frozenset[str]:
-    return tricks_of_preset(version, "everything")
+    names = {trick.name for trick in TRICKS}
+    return frozenset(names | {NEW_TRICK} if version >= "v0.2.0" else names)
 
 
 def tricks_of(version: str, answers: Answers) -> frozenset[str]:
-    """The tricks that answers choose; one that was not asked for is not in."""
+    """The tricks that answers choose."""
     if answers["preset"] != "custom":
         return tricks_of_preset(version, answers["preset"])
-    return frozenset(
-        trick
-        for trick in all_tricks(version)
-        if answers.get(trick, False) not in (False, "none")
-    )
+    forms = {FORMS} if answers[FORMS] != "none" else set()
+    return frozenset({*answers["tricks"], *forms})
 
 
 class Workshop:
@@ -520,7 +551,7 @@ def imported_but_deleted(owned: Owned, new: Files, after: Files) -> set[str]:
     for name in owned.deleted & new.keys():
         module = Path(name).stem
         statement = re.compile(
-            rf"^from (?:{PACKAGE})?\.{module} import|^import {module}$", re.MULTILINE
+            rf"^from [\w.]*\.{module} import|^import {module}$", re.MULTILINE
         )
         for other in after.keys() & new.keys():
             if other.endswith(".py") and all(
@@ -548,8 +579,9 @@ def plain_update(project: Path, case: Case) -> None:
     """Does with plain Copier what a case's command does."""
     data: dict[str, Any] = {}
     if case.command[0] != "update":
-        data = {trick: trick in case.tricks for trick in all_tricks(case.old)}
-        data |= {"preset": "custom", "parallel": "dp" if data["parallel"] else "none"}
+        tricks = sorted(case.tricks - {FORMS})
+        form = form_of(case.answers) if FORMS in case.tricks else "none"
+        data = {"preset": "custom", FORMS: form, "tricks": tricks}
     copier.run_update(
         project, data, vcs_ref=case.new, defaults=True, overwrite=True, quiet=True
     )

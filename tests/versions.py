@@ -59,32 +59,77 @@ def rename(tree: Path, pattern: str, old: str, new: str) -> None:
 
 def wording(tree: Path) -> None:
     """A patch: other words in comments, documentation and one question."""
-    replace(tree, "template/train.py.jinja", "Trains an image", "Trains the image")
+    replace(tree, "template/train.py.jinja", "Trains a model", "Trains the model")
     replace(tree, f"{PACKAGE}/files.py", "never half-written", "always whole")
     replace(tree, "template/README.md.jinja", "## Install\n", "## Installation\n")
     replace(tree, "copier.yml", "help: Which tricks?", "help: Which training tricks?")
 
 
+NEW_TRICK = "sign_gradients"
+"""A trick that will never be in the template, so that no real one is in its way."""
+
+ROW = f"""\
+    {NEW_TRICK}:
+      title: Signs of gradients
+      buys: steps of one size
+      group: Generalise better
+      source: https://arxiv.org/abs/1802.04434
+      flags: [--sign-scale]
+      module: optim/signs
+      recommended: true
+"""
+MODULE = '''"""Signs of gradients."""
+
+from torch import nn
+
+
+def sign_gradients(model: nn.Module, scale: float) -> None:
+    """Replaces each gradient by its sign, times a scale (arXiv:1802.04434)."""
+    for parameter in model.parameters():
+        if parameter.grad is not None:
+            parameter.grad.sign_().mul_(scale)
+'''
+
+
 def trick(tree: Path) -> None:
-    """A minor version: gradient clipping, the worked example of CONTRIBUTING.md."""
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    [diff] = re.findall(r"^```diff\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    kept = ("--include=copier.yml", "--include=template/*")
-    git(tree, "apply", *kept, "-", text=diff)
+    """A minor version: a trick more, which the preset has, with a module and a setting."""
+    row = "    parallel:\n      title: "
+    replace(tree, "copier.yml", row, ROW + row)
+    chosen = f'{{% if "{NEW_TRICK}" in tricks %}}'
+    path = tree / PACKAGE / "optim" / f"{chosen}signs.py{{% endif %}}"
+    path.write_text(MODULE, encoding="utf-8")
+    for name, after, lines in (
+        (
+            f"{PACKAGE}/settings.py.jinja",
+            '    """Decoupled weight decay of `adamw`; for `sgd`, an L2 penalty (0 or more)."""\n',
+            '    sign_scale: float = 1.0\n    """Size of each gradient."""\n',
+        ),
+        (
+            "template/train.py.jinja",
+            "from {{ package_name }}.settings import Settings\n",
+            "from {{ package_name }}.optim.signs import sign_gradients\n",
+        ),
+        (
+            "template/train.py.jinja",
+            "        images_seen += batch.count\n",
+            "        sign_gradients(run.model, settings.sign_scale)\n",
+        ),
+    ):
+        replace(tree, name, after, f"{after}{chosen}\n{lines}{{% endif %}}\n")
 
 
 def defaults(tree: Path) -> None:
     """A minor version: other defaults, changed lines, and a new file."""
     settings = f"{PACKAGE}/settings.py.jinja"
-    replace(tree, settings, "epochs: int = 10", "epochs: int = 12")
-    replace(tree, settings, "batch_size: int = 128", "batch_size: int = 256")
+    replace(tree, settings, "1)] = 10\n", "1)] = 12\n")
+    replace(tree, settings, "1)] = 128\n", "1)] = 256\n")
     replace(
         tree,
         "copier.yml",
         "default: Image classification with PyTorch",
         "default: An image classifier",
     )
-    replace(tree, "template/train.py.jinja", 'unit="batch"', 'unit="batches"')
+    replace(tree, f"{PACKAGE}/batches.py.jinja", 'unit="batch"', 'unit="batches"')
     replace(tree, f"{PACKAGE}/files.py", "import os\n", "import os\nimport sys\n")
     replace(tree, "template/.gitignore", "build/\n", "build/\nwheels/\n")
     replace(tree, "template/pyproject.toml.jinja", "\n[tool.", "\n# A tool.\n[tool.")
@@ -95,13 +140,16 @@ def defaults(tree: Path) -> None:
 
 def layout(tree: Path) -> None:
     """A major version: renamed modules and functions, a removed file, new checkpoints."""
-    rename(tree, "*/schedule.py", "schedule", "learning_rate")
-    rename(tree, "*/{% if swa %}swa.py*", "swa", "averaging")
-    rename(tree, "tests/{% if swa %}test_swa.py*", "test_swa", "test_averaging")
+    rename(tree, "*/optim/schedule.py*", "schedule", "learning_rate")
+    swa = '{% if "swa" in tricks %}'
+    rename(tree, f"*/optim/{swa}swa.py*", "swa", "averaging")
+    rename(tree, f"tests/optim/{swa}test_swa.py*", "test_swa", "test_averaging")
+    replace(tree, "copier.yml", "module: optim/swa", "module: optim/averaging")
     (tree / "template" / ".github" / "workflows" / "ci.yml").unlink()
     replace(tree, "template/train.py.jinja", "optimizer_step(", "update_weights(")
-    for name in (tree / PACKAGE).glob("*checkpoint.py*"):
-        replace(tree, f"{PACKAGE}/{name.name}", "\nFORMAT = 1\n", "\nFORMAT = 2\n")
+    [checkpoint] = (tree / PACKAGE).glob("*/checkpoint.py*")
+    name = str(checkpoint.relative_to(tree))
+    replace(tree, name, "\nFORMAT = 1\n", "\nFORMAT = 2\n")
 
 
 VERSIONS: dict[str, Callable[[Path], None] | None] = {

@@ -18,6 +18,7 @@ import tempfile
 import time
 import traceback
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -26,6 +27,7 @@ PRELOADED = (
     "PIL.PngImagePlugin",
     "h5py",
     "numpy",
+    "pytest",
     "torch",
     "torch._dynamo",  # Imported by the first step of an optimizer.
     "torch.distributed.checkpoint",  # The next three: only in some projects.
@@ -70,16 +72,21 @@ class Zygote:
         *arguments: object,
         timeout: int = 60,
         kill_after: float | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Runs a script in its project as `python -W error SCRIPT ARGUMENTS` would.
 
         After `kill_after` seconds it is killed with SIGKILL, if it still runs.
+
+        Args:
+            environment: variables besides those of the zygote.
         """
         request = {
             "project": str(project),
             "arguments": [script, *map(str, arguments)],
             "timeout": timeout,
             "kill_after": kill_after,
+            "environment": dict(environment or {}),
         }
         print(json.dumps(request), file=self.server.stdin, flush=True)
         answer = self.server.stdout.readline()
@@ -99,13 +106,18 @@ def serve() -> None:
 
 
 def run_forked(
-    project: str, arguments: list[str], timeout: int, kill_after: float | None
+    project: str,
+    arguments: list[str],
+    timeout: int,
+    kill_after: float | None,
+    environment: dict[str, str],
 ) -> dict[str, Any]:
     """Returns the exit status, output and errors of a script that runs in a fork."""
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         child = os.fork()
         if child == 0:
             signal.alarm(timeout)
+            os.environ.update(environment)
             redirect(stdout, stderr)
             leave(run_script(project, arguments))
         if kill_after is not None:

@@ -1,0 +1,22 @@
+"""What of many cases `make test` tries, and what is left to `make proof`."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+
+MARKS = (pytest.mark.proof, pytest.mark.share)
+
+
+def few_of(cases: Iterable[Any], *places: int) -> list[Any]:
+    """Marks all cases for a share of the proof, but those in these places."""
+    cases = list(cases)
+    kept = {place % len(cases) for place in places}
+    return [
+        case if place in kept else pytest.param(*as_values(case), marks=MARKS)
+        for place, case in enumerate(cases)
+    ]
+
+
+def as_values(case: Any) -> Sequence[Any]:
+    return case if isinstance(case, tuple) else (case,)

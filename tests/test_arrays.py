@@ -1,0 +1,204 @@
+"""Covering arrays leave out nothing that can be, and have nothing that cannot."""
+
+import time
+from itertools import combinations, product
+from random import Random
+
+import pytest
+import subsets
+from covering import FORMS, Space, Trick
+from subsets import catalogue, covering_array, everything
+
+CHOICES = ("none", "dp", "ddp", "fsdp")
+
+
+def made_up_catalogue(number, seed=0):
+    """As many tricks, of which some need or exclude others, or a form of `parallel`."""
+    random = Random(seed)
+    names = [f"trick_{place}" for place in range(number)]
+
+    def others(place, chance):
+        # A trick that is needed comes first, so that no two need each other.
+        return tuple(random.sample(names[:place], min(place, random.random() < chance)))
+
+    return [
+        Trick(FORMS, CHOICES),
+        *(
+            Trick(
+                name,
+                needs=others(place, 0.3),
+                excludes=others(place, 0.2),
+                parallel=random.choice([(), (), (), ("ddp", "fsdp"), ("none", "dp")]),
+            )
+            for place, name in enumerate(names)
+        ),
+    ]
+
+
+def breaks(trick, levels):
+    """Whether what a trick is bound to is broken, as its row of the catalogue says it."""
+    return levels[trick.name] is True and not (
+        all(levels[name] for name in trick.needs)
+        and not any(levels[name] for name in trick.excludes)
+        and (not trick.parallel or levels[FORMS] in trick.parallel)
+    )
+
+
+def can_be(tricks, known):
+    """Whether some choice has these levels: tries until nothing is broken or left.
+
+    A trick that breaks nothing by what is known may still do so by what is not: then that
+    is what is tried next.
+    """
+    for trick in tricks:
+        if known.get(trick.name) is not True:
+            continue
+        bound = [
+            *((name, (True,)) for name in trick.needs),
+            *((name, (False,)) for name in trick.excludes),
+            *([(FORMS, trick.parallel)] if trick.parallel else ()),
+        ]
+        for name, levels in bound:
+            if name not in known:
+                return any(can_be(tricks, known | {name: x}) for x in levels)
+            if known[name] not in levels:
+                return False
+    return True
+
+
+def check_array(tricks, rows, strength):
+    names = [trick.name for trick in tricks]
+    choices = [dict(zip(names, row, strict=True)) for row in rows]
+    for choice in choices:
+        assert [trick for trick in tricks if breaks(trick, choice)] == []
+    covered = set()
+    for choice in choices:
+        covered.update(combinations(choice.items(), strength))
+    missing = 0
+    for some in combinations(tricks, strength):
+        for levels in product(*(trick.levels for trick in some)):
+            meeting = tuple(zip((trick.name for trick in some), levels, strict=True))
+            if meeting not in covered:
+                missing += 1
+                assert not can_be(tricks, dict(meeting)), meeting
+    return missing
+
+
+@pytest.mark.parametrize("strength", [2, 3])
+def test_the_array_of_the_catalogue_covers(strength):
+    rows = covering_array(strength)
+    assert rows[0].tricks == []
+    assert rows[1] == everything()
+    assert len(rows) == len(set(rows))
+    check_array(catalogue(), [row.levels for row in rows], strength)
+
+
+def test_an_array_of_forty_tricks_is_made_in_seconds():
+    tricks = made_up_catalogue(40)
+    start = time.process_time()
+    rows = Space(tricks).covering_array(3, seed=0)
+    assert time.process_time() - start < 30
+    assert len(rows) <= 70
+    # It is the same on every machine and in every process.
+    assert rows == Space(tricks).covering_array(3, seed=0)
+    assert check_array(tricks, rows, 3) > 1000
+
+
+def test_forty_tricks_that_are_free():
+    tricks = made_up_catalogue(0) + [Trick(f"trick_{place}") for place in range(40)]
+    rows = Space(tricks).covering_array(3, seed=0)
+    assert len(rows) <= 60
+    assert check_array(tricks, rows, 3) == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_small_catalogues(seed):
+    tricks = made_up_catalogue(6, seed)
+    space = Space(tricks)
+    names = [trick.name for trick in tricks]
+    allowed = {
+        choice
+        for choice in product(*(trick.levels for trick in tricks))
+        if not any(breaks(t, dict(zip(names, choice, strict=True))) for t in tricks)
+    }
+    for choice in product(*(trick.levels for trick in tricks)):
+        levels = dict(zip(names, choice, strict=True))
+        assert space.allows(levels) == (choice in allowed)
+        # What is wanted and cannot be is left out, and what is needed comes along.
+        assert space.choose({}, levels) in allowed
+    for strength in (1, 2, 3):
+        check_array(tricks, space.covering_array(strength, seed), strength)
+
+
+def test_a_row_that_is_missing_is_found():
+    tricks = made_up_catalogue(6)
+    rows = Space(tricks).covering_array(3, seed=0)
+    with pytest.raises(AssertionError):
+        check_array(tricks, rows[:-1], 3)
+    wrong = next(trick for trick in tricks if trick.parallel == ("ddp", "fsdp"))
+    row = [trick.name == wrong.name for trick in tricks]
+    with pytest.raises(AssertionError):
+        check_array(tricks, [*rows, ("none", *row[1:])], 3)
+
+
+def test_nothing_to_choose():
+    assert Space([]).covering_array(3, seed=0) == [()]
+
+
+@pytest.fixture
+def grown(monkeypatch):
+    """Returns a function that gives the catalogue other tricks, and rows of other needs."""
+    caches = (subsets.space, subsets.covering_array, subsets.all_subsets)
+    nine = {trick.name: trick for trick in catalogue() if trick.name in subsets.CORE}
+
+    def clear():
+        for cached in caches:
+            cached.cache_clear()
+
+    def grow(*tricks):
+        rows = nine | {trick.name: trick for trick in tricks}
+        monkeypatch.setattr(subsets, "catalogue", lambda: tuple(rows.values()))
+        clear()
+        return tricks
+
+    yield grow
+    monkeypatch.undo()
+    clear()
+
+
+def test_core_subsets_carry_the_other_tricks(grown):
+    others = grown(
+        Trick("ema"),
+        Trick("clipping"),
+        Trick("loss_scale_log", needs=("amp",)),
+        Trick("label_smoothing", excludes=("mixup",)),
+        Trick("fast_join", parallel=("ddp", "fsdp")),
+        Trick("ema_schedule", needs=("ema",)),
+    )
+    chosen = subsets.all_subsets(7)
+    assert len({subset.core for subset in chosen}) == len(chosen) == 1024
+    for subset in chosen:
+        assert not [trick for trick in others if breaks(trick, subset.named_levels)]
+    for pair in combinations([trick.name for trick in others], 2):
+        assert any(set(pair) <= set(subset.tricks) for subset in chosen), pair
+    carried = [set(subset.tricks) - set(subsets.CORE) for subset in chosen]
+    assert sum(map(len, carried)) > 1024
+    # Another seed has another row on top, and the same one has the same.
+    assert subsets.all_subsets(8) != chosen
+    assert subsets.Subset.of("ema_schedule").tricks == ["ema", "ema_schedule"]
+    assert subsets.everything().parallel == "dp"
+    assert "fast_join" not in subsets.everything().tricks
+    assert "fast_join" in subsets.everything(parallel="fsdp").tricks
+
+
+def test_core_subsets_that_are_refused_are_known(grown):
+    grown(Trick("swa", excludes=("amp",)), Trick("mixup", needs=("seeding",)))
+    refused = [
+        core for core in subsets.core_choices() if not subsets.space().allows(core)
+    ]
+    assert len(subsets.all_subsets()) + len(refused) == 1024
+    assert all(
+        (core["swa"] and core["amp"]) or (core["mixup"] and not core["seeding"])
+        for core in refused
+    )
+    assert len(refused) == 256 + 256 - 64

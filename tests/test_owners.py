@@ -1,0 +1,272 @@
+"""Changes that owners make to their projects: each in two files, and with few tests broken.
+
+A test of a project breaks only where the change takes back what it promises. What is
+wrong with gradients breaks at least one.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from inspection import PACKAGE
+from rendering import render_subset
+from subsets import Subset, everything
+from test_covering import ENVIRONMENT, OWN_TESTS, PYTEST
+
+pytestmark = pytest.mark.proof
+
+MOST_FILES = 2
+MOST_BROKEN = 3
+
+RECOMMENDED = Subset.of("seeding", "resume", "prefetcher", "amp")
+FOR_CLASSES = ("mixup", "label_smoothing", "class_balance", "distillation")
+"""Tricks that another task has no use for."""
+
+# The L1 penalty unscales the gradients already.
+WITHOUT = dict.fromkeys((*FOR_CLASSES, "grad_clipping", "l1"), False)
+WITH_SEVERAL = everything(**WITHOUT)
+"""Everything but those, and but what owners add here."""
+
+Edit = dict[str, list[tuple[str, str]]]
+"""What is replaced in which file."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change, with the projects in which it is tried."""
+
+    edit: Callable[[], Edit]
+    subsets: tuple[Subset, ...] = (RECOMMENDED,)
+    wrong: bool = False
+
+
+CHANGES: dict[str, Change] = {}
+
+
+def change(*subsets: Subset, wrong: bool = False) -> Callable[[Callable], Callable]:
+    def add(edit: Callable[[], Edit]) -> Callable[[], Edit]:
+        CHANGES[edit.__name__] = Change(edit, subsets or (RECOMMENDED,), wrong)
+        return edit
+
+    return add
+
+
+@change(RECOMMENDED, WITH_SEVERAL)
+def a_pretrained_model() -> Edit:
+    """Stands for timm's: a model with weights from a file, in place of the small one."""
+    model = '''class Backbone(nn.Module):
+    """Has weights of its own but for the last layer."""
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 16, kernel_size=3, stride=2, padding=1)
+        self.norm = nn.BatchNorm2d(16)
+        self.fc = nn.Linear(16, num_classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.fc(self.norm(self.stem(images)).relu().mean(dim=(2, 3)))
+
+
+def pretrained(num_classes: int) -> nn.Module:
+    model = Backbone(num_classes)
+    path = Path(tempfile.gettempdir(), f"backbone-{os.getpid()}.pt")
+    if not path.exists():
+        torch.save(Backbone(1000).state_dict(), path)
+    weights = torch.load(path, map_location="cpu", weights_only=True)
+    body = {name: w for name, w in weights.items() if not name.startswith("fc.")}
+    model.load_state_dict(body, strict=False)
+    return model
+
+
+def conv_block('''
+    imports = (
+        "import os\nimport tempfile\nfrom pathlib import Path\nfrom typing import Any\n"
+    )
+    return {
+        f"{PACKAGE}/models/networks.py": [
+            ("from typing import Any\n", imports),
+            ("def conv_block(", model),
+            (
+                "        return SmallCNN(num_classes)\n",
+                "        return pretrained(num_classes)\n",
+            ),
+        ],
+        f"{PACKAGE}/data/datasets.py": [
+            (
+                "HALF = (",
+                "MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)\nHALF = (",
+            ),
+            ("HALF, HALF)", "MEAN, STD)"),
+        ],
+    }
+
+
+@change()
+def labels_from_the_names_of_files() -> Edit:
+    opened = '''def open_named(settings: Settings, size: int) -> Splits:
+    """Opens images whose names begin with their class, as in DATA_DIR/rust-17.jpg."""
+    files = sorted(settings.data_dir.glob("*.jpg"))
+    labels = [file.name.partition("-")[0] for file in files]
+    classes = sorted(set(labels))
+    images = FileImages(files, [classes.index(label) for label in labels], classes)
+    return split_by_share(images, settings.data_dir, settings.val_share)
+
+
+DATASETS = {
+    "named": DataSet(open_named, 224, crop_and_mirror, 1.0, HALF, HALF),
+'''
+    return {
+        f"{PACKAGE}/data/datasets.py": [
+            (
+                "import Splits, open_folders, open_labels\n",
+                "import Splits, open_folders, open_labels, split_by_share\n",
+            ),
+            ("DATASETS = {\n", opened),
+        ]
+    }
+
+
+@change(RECOMMENDED, WITH_SEVERAL)
+def regression() -> Edit:
+    task = '''"""The task, which is to tell a number."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+METRICS = {"loss": ".4f", "error": ".3f"}
+PREDICTION = {"value": ".3f"}
+BEST = min
+Target = float
+TARGET_DTYPE = torch.float32
+
+
+def output_size(classes: list[str]) -> int:
+    return 1
+
+
+def measure(outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
+    values, targets = outputs.squeeze(1), targets.float()
+    error = (values - targets).abs().sum()
+    return {"loss": F.mse_loss(values, targets, reduction="sum"), "error": error}
+
+
+def interpret(outputs: Tensor, classes: list[str], top: int) -> list[tuple[float]]:
+    return [(outputs.item(),)]
+'''
+    return {f"{PACKAGE}/task.py": [("*", task)]}
+
+
+@change(RECOMMENDED, WITH_SEVERAL)
+def tensorboard() -> Edit:
+    """With a writer of the same calls, as the package is not needed otherwise."""
+    writer = """class SummaryWriter:
+    def __init__(self, directory: Path) -> None:
+        self.file = (directory / "events.tfevents").open("a", encoding="utf-8")
+
+    def add_scalar(self, name: str, value: float, step: int) -> None:
+        self.file.write(f"{name} {value:f} {step:d}\\n")
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def write_text("""
+    scalars = """    write_text(run.directory / "metrics.jsonl", "".join(lines))
+    writer = SummaryWriter(run.directory)
+    for name, value in run.history[-1].items():
+        if isinstance(value, float):
+            writer.add_scalar(name, value, run.step)
+    writer.close()
+"""
+    return {
+        f"{PACKAGE}/run.py": [
+            ("def write_text(", writer),
+            (
+                '    write_text(run.directory / "metrics.jsonl", "".join(lines))\n',
+                scalars,
+            ),
+        ]
+    }
+
+
+STEP = "    updated = scaled_step(run.scaler, run.optimizer)\n"
+CLIP = "    nn.utils.clip_grad_norm_(run.model.parameters(), 1.0)\n"
+
+
+@change(RECOMMENDED, WITH_SEVERAL)
+def clipping() -> Edit:
+    unscale = "    run.scaler.unscale_(run.optimizer)\n"
+    return {"train.py": [(STEP, unscale + CLIP + STEP)]}
+
+
+@change(RECOMMENDED, WITH_SEVERAL, wrong=True)
+def clipping_of_scaled_gradients() -> Edit:
+    return {"train.py": [(STEP, CLIP + STEP)]}
+
+
+@change(Subset.of("accumulation"), WITH_SEVERAL, wrong=True)
+def clipping_of_micro_batches() -> Edit:
+    add = "    run.totals.add(sums, len(targets))\n"
+    return {"train.py": [(add, CLIP + add)]}
+
+
+@change(RECOMMENDED, everything(label_smoothing=False, class_balance=False))
+def sgd_with_class_weights() -> Edit:
+    loss = 'F.cross_entropy(logits, targets, reduction="sum")'
+    weighted = (
+        'F.cross_entropy(logits, targets, WEIGHTS.to(logits.device), reduction="sum")'
+    )
+    weights = "\nWEIGHTS = torch.tensor([1.0, 2.0, 1.0, 1.0, 0.5, 1.0])\n\nMETRICS = "
+    return {
+        f"{PACKAGE}/settings.py": [(' = "adamw"', ' = "sgd"')],
+        f"{PACKAGE}/task.py": [
+            (loss, weighted),
+            ("\nMETRICS = ", weights),
+            ("from torch import Tensor\n", "import torch\nfrom torch import Tensor\n"),
+        ],
+    }
+
+
+def apply(edit: Edit, project: Path) -> None:
+    for name, replacements in edit.items():
+        path = project / name
+        text = path.read_text(encoding="utf-8")
+        for old, new in replacements:
+            if old == "*":
+                text = new
+                continue
+            assert old in text, f"{name} does not hold {old!r}"
+            text = text.replace(old, new)
+        path.write_text(text, encoding="utf-8")
+
+
+CASES = [
+    pytest.param(name, subset, id=f"{name}-{subset}")
+    for name, change in CHANGES.items()
+    for subset in change.subsets
+]
+
+
+@pytest.mark.parametrize(("name", "subset"), CASES)
+def test_a_change_breaks_few_tests(name, subset, tmp_path, zygote, phase):
+    project = render_subset(tmp_path / "project", subset)
+    made = CHANGES[name].edit()
+    assert len(made) <= MOST_FILES
+    apply(made, project)
+    with phase("tests"):
+        result = zygote.run(
+            *(project, PYTEST, *OWN_TESTS, "--tb=line"),
+            timeout=900,
+            environment=ENVIRONMENT,
+        )
+    said = result.stdout + result.stderr
+    broken = re.findall(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
+    assert re.search(r"\d+ passed", said), said
+    print(f"{name} in {subset}: {len(made)} files, {len(broken)} tests broken {broken}")
+    if CHANGES[name].wrong:
+        assert broken
+    else:
+        assert len(broken) <= MOST_BROKEN, said

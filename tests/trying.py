@@ -1,0 +1,61 @@
+"""Renders, checks, trains and tests a few projects that have a trick.
+
+    make try TRICK=mixup
+
+These are everything, the trick with what it needs, with and without several processes,
+and of the rows in which any two tricks meet the one that has it with most others.
+"""
+
+import os
+
+import pytest
+import training
+from covering import FORMS
+from inspection import DifferentFiles, faults
+from rendering import render_subset
+from subsets import ROOT, Subset, catalogue, covering_array, everything, space
+from test_covering import own_tests_in_a_fork, python
+
+TRICK = os.environ.get("TORCH_TRICKS_TRICK")
+SEVERAL = ("ddp", "fsdp")
+
+
+def rows_with(trick: str) -> list[Subset]:
+    """Four rows at most, the longest first."""
+    levels = {trick.name: trick.levels for trick in catalogue()}
+    if trick not in levels:
+        raise pytest.UsageError(f"make try TRICK=NAME, with one of {', '.join(levels)}")
+    if trick == FORMS:
+        return [everything(), *(Subset.of(parallel=form) for form in levels[FORMS][1:])]
+    on = {trick: levels[trick][1]}
+    forms = [form for form in levels[FORMS] if space().allows(on | {FORMS: form})]
+    meetings = [row for row in covering_array(2) if trick in row.tricks]
+    plain = [row for row in meetings if row.parallel not in SEVERAL] or meetings
+    rows = [
+        Subset.of(trick, parallel=forms[-1]),
+        everything(**on | {FORMS: "dp" if "dp" in forms else forms[0]}),
+        max(plain[1:], key=lambda row: len(row.tricks), default=plain[0]),
+        Subset.of(trick, parallel=forms[0]),
+    ]
+    return list(dict.fromkeys(rows))
+
+
+@pytest.mark.parametrize("subset", rows_with(TRICK), ids=str)
+def test_a_project(subset, tmp_path, zygote, folder, hdf5, phase, worker_id):
+    with phase("render"):
+        project = render_subset(tmp_path / "project", subset)
+    with phase("lint"):
+        assert list(faults(project, subset)) == []
+        files = DifferentFiles(tmp_path / "files")
+        files.add(project, subset)
+        assert files.ruff("check") == ""
+        assert files.ruff("format", "--check") == ""
+    with phase("types"):
+        # Kept, for the dependencies take mypy longer than a project.
+        cache = ROOT / "build" / f"mypy-{worker_id}"
+        python(project, "-m", "mypy", "--cache-dir", cache)
+    flags = training.flags(subset, folder, hdf5)
+    run = tmp_path / "run"
+    training.train_and_resume(zygote.run, phase, subset, project, run, flags)
+    with phase("tests"):
+        own_tests_in_a_fork(project, zygote)
