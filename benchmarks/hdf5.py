@@ -69,7 +69,7 @@ def measure_hdf5() -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="bench-hdf5-") as directory:
         project = render(Path(directory), "hdf5_project", "everything")
         import_train(project)
-        rendered = importlib.import_module("hdf5_project.hdf5").HDF5Images
+        rendered = importlib.import_module("hdf5_project.data.hdf5").HDF5Images
         for name, chunk in CHUNKS.items():
             path = Path(directory, "images.h5")
             write_file(path, IMAGES, chunk)
@@ -91,6 +91,7 @@ def write_file(path: Path, images: int, chunk: int | None) -> None:
         file["targets"] = np.arange(images) % 10
         file.attrs["classes"] = json.dumps([str(label) for label in range(10)])
         file.attrs["source"] = "random"
+        file.attrs["image_size"] = SHAPE[-1]
 
 
 def compare(
@@ -173,7 +174,7 @@ def measure_memory(project: Path, directory: Path) -> Row:
 def memory_growth(project: Path, path: Path, images: int) -> float:
     """Returns the MB that opening and reading a file adds to this process."""
     sys.path.insert(0, str(project))
-    dataset = importlib.import_module("hdf5_project.hdf5").HDF5Images([path])
+    dataset = importlib.import_module("hdf5_project.data.hdf5").HDF5Images([path])
     order = torch.randperm(images, generator=torch.Generator().manual_seed(0)).tolist()
     before = resident_memory()
     read_in_batches(dataset, order[: IMAGES // 2] * 3)

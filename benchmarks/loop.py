@@ -1,11 +1,11 @@
 """The training loops of rendered projects against bare loops that do the same work."""
 
+import contextlib
 import copy
-import dataclasses
+import io
 import os
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -18,7 +18,7 @@ from measure import Row, import_train, interleave, render, start_run
 from torch import Tensor
 from torch.nn import functional as F
 from torch.optim.lr_scheduler import LambdaLR
-from torch.optim.swa_utils import SWALR, AveragedModel
+from torch.optim.swa_utils import AveragedModel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torchvision.transforms import v2
 
@@ -67,29 +67,13 @@ def compare(
         options = {
             "accumulation_steps": WINDOW,
             "swa_start": REPETITIONS / 2 / EPOCHS,
+            "label_smoothing": 0.0,
+            "class_balance": "none",
         }
 
-    def start_anew() -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
-        batches = steps * options.get("accumulation_steps", 1)
-        for _ in range(starts):
-            with tempfile.TemporaryDirectory(prefix="bench-run-") as directory:
-                run = make_run(train, Path(directory), batches, **size, **options)
-                bare = bare_loop(run)
-                ours = partial(train_epoch, train, run)
-                ours()
-                bare.train_epoch()
-                yield ours, bare.train_epoch
-            torch.testing.assert_close(
-                bare.model.state_dict(), run.model.state_dict(), rtol=0, atol=0
-            )
-            torch.testing.assert_close(
-                bare.losses,
-                [line["train_loss"] for line in run.history],
-                rtol=1e-5,
-                atol=0,
-            )
-
-    times = interleave(start_anew(), REPETITIONS)
+    batches = steps * options.get("accumulation_steps", 1)
+    groups = start_loops(train, [bare_loop], starts, batches, **size, **options)
+    (times,) = interleave(groups, REPETITIONS)
     return Row(
         f"loop, {train.__name__.split('_')[0]}, {name} step / by hand",
         f"{times.ours / steps * 1e3:.3f} ms",
@@ -101,35 +85,59 @@ def compare(
     )
 
 
+def start_loops(
+    train: ModuleType,
+    others: Sequence[type["BareLoop"]],
+    starts: int,
+    batches: int,
+    **options: Any,
+) -> Iterator[list[Callable[[], None]]]:
+    """Yields the calls that train an epoch, ours first, of loops that start alike.
+
+    After as many epochs as were called, all must have the same weights and losses.
+    """
+    for _ in range(starts):
+        with tempfile.TemporaryDirectory(prefix="bench-run-") as directory:
+            run = make_run(train, Path(directory), batches, **options)
+            loops = [loop(run) for loop in others]
+            calls = [
+                partial(train_epoch, train, run),
+                *(loop.train_epoch for loop in loops),
+            ]
+            for call in calls:
+                call()
+            yield calls
+        losses = [line["train_loss"] for line in run.history]
+        weights = run.model.state_dict()
+        for loop in loops:
+            torch.testing.assert_close(loop.model.state_dict(), weights, rtol=0, atol=0)
+            # A few units in the last place: the sums are taken in another order.
+            torch.testing.assert_close(loop.losses, losses, rtol=1e-6, atol=0)
+
+
 def train_epoch(train: ModuleType, run: Any) -> None:
     """Trains one epoch of a project, without its evaluation."""
     torch.manual_seed(run.epoch)  # Of dropout and of mixup.
-    run.history.append(train.train_epoch(run))
+    # The bar of a run whose errors go to no terminal is not drawn.
+    with contextlib.redirect_stderr(io.StringIO()):
+        line = train.train_epoch(run)
+    run.history.append(line)
     run.epoch, run.batch = run.epoch + 1, 0
     run.totals = type(run.totals)(run.device)
 
 
-def make_run(
-    train: ModuleType,
-    directory: Path,
-    steps: int,
-    device: torch.device = CPU,
-    **options: Any,
-) -> Any:
+def make_run(train: ModuleType, directory: Path, steps: int, **options: Any) -> Any:
     """Starts a run whose loader is a list of batches: loading would hide the loop."""
-    settings = train.Settings(epochs=EPOCHS, num_workers=0, run_dir=directory)
+    settings = train.Settings(
+        epochs=EPOCHS, num_workers=0, device="cpu", run_dir=directory, **options
+    )
     make_loader = train.make_train_loader
 
     def make_batches(*arguments: Any) -> list[tuple[Tensor, Tensor]]:
         return list(islice(make_loader(*arguments), steps))
 
     torch.manual_seed(0)
-    settings = dataclasses.replace(settings, **options)
-    replaced = {
-        "make_train_loader": make_batches,
-        "choose_device": lambda _: device,
-    }
-    return start_run(train, settings, replaced)
+    return start_run(train, settings, {"make_train_loader": make_batches})
 
 
 class BareLoop:
@@ -177,8 +185,6 @@ class FullLoop(BareLoop):
         )
         self.average = AveragedModel(self.model)
         self.average_start = run.swa.start
-        self.anneal_steps = run.swa.anneal_steps
-        self.average_scheduler: SWALR | None = None
         self.path = run.directory / "bare.pt"
         self.step = 0
 
@@ -194,22 +200,17 @@ class FullLoop(BareLoop):
                 images, targets = images.to(self.device), targets.to(self.device)
                 images, targets = self.mix(images.float() / 127.5 - 1, targets)
                 with torch.autocast(self.device.type, torch.bfloat16):
-                    loss = F.cross_entropy(self.model(images), targets)
-                (loss * (len(targets) / window_images)).backward()
-                total_loss += loss.detach() * len(targets)
+                    logits = self.model(images)
+                    loss = F.cross_entropy(logits, targets, reduction="sum")
+                (loss / window_images).backward()
+                total_loss += loss.detach()
             self.optimizer.step()
             self.optimizer.zero_grad()
             total_images += window_images
             self.step += 1
+            self.scheduler.step()
             if self.step > self.average_start:
-                if self.average_scheduler is None:
-                    self.average_scheduler = SWALR(
-                        self.optimizer, self.settings.swa_lr, self.anneal_steps
-                    )
                 self.average.update_parameters(self.model)
-                self.average_scheduler.step()
-            else:
-                self.scheduler.step()
             if self.step % self.settings.checkpoint_every == 0:
                 self.save()
         self.save()
@@ -263,19 +264,20 @@ class HostReads(TorchDispatchMode):
 def count_reads(train: ModuleType, name: str, **options: Any) -> Row:
     """Counts what 20 more steps in an epoch read, so that its end does not count."""
     counts = []
+    device = torch.device("meta")
     for steps in (20, 40):
         if hasattr(train.Settings, "accumulation_steps"):
             options = options | {"accumulation_steps": WINDOW}
             steps *= WINDOW
-        device = torch.device("meta")
         with (
             tempfile.TemporaryDirectory(prefix="bench-run-") as directory,
             # It knows no meta device; the casts of mixed precision stay on the device.
-            mock.patch.object(torch, "autocast", lambda *_: nullcontext()),
+            mock.patch.object(torch, "autocast", lambda *_: contextlib.nullcontext()),
+            mock.patch.object(train, "choose_device", lambda _: device),
             HostReads(device) as reads,
         ):
             size = {"image_size": 8, "batch_size": 4}
-            run = make_run(train, Path(directory), steps, device, **size, **options)
+            run = make_run(train, Path(directory), steps, **size, **options)
             assert len(run.train_loader) == steps
             reads.count = 0
             train.train_epoch(run)

@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -21,8 +21,8 @@ class Row(NamedTuple):
     """One line of the table."""
 
     name: str
-    ours: str
-    reference: str
+    ours: str = ""
+    reference: str = ""
     ratio: str = ""
     cpu_ratio: str = ""
     """The same of processor time, which other processes on the machine move less."""
@@ -30,13 +30,22 @@ class Row(NamedTuple):
     holds: bool = True
 
 
+class Seconds(NamedTuple):
+    """How long a call took."""
+
+    wall: float
+    cpu: float
+
+
 class Times(NamedTuple):
-    """Medians over the repetitions, in seconds, and of the ratios of their pairs."""
+    """Medians over the repetitions, of a call's seconds beside the reference's."""
 
     ours: float
     reference: float
     ratio: float
     cpu_ratio: float
+    difference: float
+    cpu_difference: float
 
 
 def cpu_time() -> float:
@@ -49,36 +58,50 @@ def cpu_time() -> float:
 
 
 def interleave(
-    pairs: Iterable[tuple[Callable[[], Any], Callable[[], Any]]], repetitions: int
-) -> Times:
-    """Times our call and the reference in turn, so that a busy machine slows both.
+    groups: Iterable[Sequence[Callable[[], Any]]], repetitions: int
+) -> list[Times]:
+    """Times calls and their reference in turn, so that a busy machine slows all.
 
-    The ratio is the median over neighbours, which a slow minute does not move.
+    Ratios are of neighbours, so that a slow minute does not move their median.
 
     Args:
-        pairs: both calls, more than once if chance sets how fast each is, as the place
-            of its tensors in memory does.
-        repetitions: how often each pair is called.
+        groups: the calls, the reference last, more than once if chance sets how fast
+            each is, as the place of its tensors in memory does.
+        repetitions: how often each group is called.
+
+    Returns:
+        The times of each call but the reference.
     """
-    wall: list[tuple[float, float]] = []
-    cpu: list[tuple[float, float]] = []
-    for pair in pairs:
+    rounds: list[list[Seconds]] = []
+    for calls in groups:
         for repetition in range(repetitions):
-            # Each goes first in half of the repetitions.
-            order = (0, 1) if repetition % 2 else (1, 0)
-            timed = {which: time_call(pair[which]) for which in order}
-            wall.append((timed[0][0], timed[1][0]))
-            cpu.append((timed[0][1], timed[1][1]))
-    medians = (statistics.median(seconds) for seconds in zip(*wall))
-    ratios = (statistics.median(a / b for a, b in seconds) for seconds in (wall, cpu))
-    return Times(*medians, *ratios)
+            # Each goes first in its share of the repetitions.
+            first = repetition % len(calls)
+            order = [*range(first, len(calls)), *range(first)]
+            timed = {which: time_call(calls[which]) for which in order}
+            rounds.append([timed[which] for which in range(len(calls))])
+    *contestants, reference = zip(*rounds)
+    return [summarise(ours, reference) for ours in contestants]
 
 
-def time_call(call: Callable[[], Any]) -> tuple[float, float]:
-    """Returns the seconds that a call takes, and those of the processor."""
+def summarise(ours: Sequence[Seconds], reference: Sequence[Seconds]) -> Times:
+    """Compares the repetitions of a call with those of the reference beside them."""
+    pairs = list(zip(ours, reference, strict=True))
+    return Times(
+        ours=statistics.median(a.wall for a in ours),
+        reference=statistics.median(b.wall for b in reference),
+        ratio=statistics.median(a.wall / b.wall for a, b in pairs),
+        cpu_ratio=statistics.median(a.cpu / b.cpu for a, b in pairs),
+        difference=statistics.median(a.wall - b.wall for a, b in pairs),
+        cpu_difference=statistics.median(a.cpu - b.cpu for a, b in pairs),
+    )
+
+
+def time_call(call: Callable[[], Any]) -> Seconds:
+    """Returns how long a call takes."""
     wall_start, cpu_start = time.perf_counter(), cpu_time()
     call()
-    return time.perf_counter() - wall_start, cpu_time() - cpu_start
+    return Seconds(time.perf_counter() - wall_start, cpu_time() - cpu_start)
 
 
 def copy_command(template: str, destination: Path, *options: str) -> list[str]:

@@ -13,8 +13,21 @@ from measure import Row
 from rendering import measure_rendering
 from scaling import measure_scaling
 
+
+def measure_frameworks() -> Iterator[Row]:
+    """Compares with what the extra `bench` installs, if that is there."""
+    try:
+        import frameworks
+    except ModuleNotFoundError as error:
+        install = f"{sys.executable} -m pip install --editable '.[bench]'"
+        yield Row(f"frameworks: left out, there is no {error.name}: {install}")
+    else:
+        yield from frameworks.measure_frameworks()
+
+
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "loop": measure_loops,
+    "frameworks": measure_frameworks,
     "hdf5": measure_hdf5,
     "rendering": measure_rendering,
     "scaling": measure_scaling,

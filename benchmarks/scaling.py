@@ -17,9 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,8 +25,10 @@ from unittest import mock
 
 import torch
 import torch.distributed as dist
-from measure import Row, import_train, interleave, render, start_run
+from loop import make_run
+from measure import Row, import_train, interleave, render
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+from torch.nn.parallel import DistributedDataParallel
 
 KINDS = ("ddp", "fsdp")
 STEPS = 4
@@ -74,7 +74,8 @@ def compare_speed(kind: str, project: Path) -> Row:
         for ranks in (two, one):
             ask(ranks, "start", batch_size=128, steps=STEPS)
             ask(ranks, "train")
-        times = interleave([(partial(train, two), partial(train, one))], REPETITIONS)
+        calls = (partial(train, two), partial(train, one))
+        (times,) = interleave([calls], REPETITIONS)
     cpu_ratio = statistics.median(a / b for a, b in zip(cpu[2], cpu[1], strict=True))
     return Row(
         f"{kind}, step on 2 ranks / 1, efficiency {1 / (2 * times.ratio):.0%}",
@@ -182,7 +183,7 @@ def serve(project: Path) -> None:
             command, options = json.loads(line)
             answer = None
             if command == "start":
-                run = make_run(train, Path(directory), **options)
+                run = make_run(train, Path(directory), image_size=32, **options)
             elif command == "train":
                 run.batch, before = 0, time.process_time()
                 train.train_epoch(run)
@@ -193,20 +194,6 @@ def serve(project: Path) -> None:
             else:
                 answer = count_in_epoch(train, run, command == "count")
             print(json.dumps(answer), file=answers, flush=True)
-
-
-def make_run(train: ModuleType, directory: Path, steps: int, **options: Any) -> Any:
-    """Starts a run with batches in a list: loading would take the cores."""
-    settings = train.Settings(
-        epochs=1000, num_workers=0, image_size=32, device="cpu", run_dir=directory
-    )
-    make_loader = train.make_train_loader
-
-    def make_batches(*arguments: Any) -> list[Any]:
-        return list(islice(make_loader(*arguments), steps))
-
-    replaced = {"make_train_loader": make_batches}
-    return start_run(train, replace(settings, **options), replaced)
 
 
 def count_in_epoch(train: ModuleType, run: Any, synchronised: bool) -> dict[str, int]:
@@ -220,7 +207,7 @@ def count_in_epoch(train: ModuleType, run: Any, synchronised: bool) -> dict[str,
         if not synchronised:
             always = mock.patch.object(train, "gradient_sync", always_synchronise)
             stack.enter_context(always)
-        if hasattr(run, "train_model"):
+        if isinstance(run.train_model, DistributedDataParallel):
 
             def hook(
                 group: None, bucket: dist.GradBucket
