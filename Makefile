@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint docs bench release-check clean
+.PHONY: demo test proof try lint docs bench release-check clean
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -21,11 +21,27 @@ demo: .venv/installed
 		--data project_name=Demo . demo
 	cd demo && ../.venv/bin/python train.py
 
-test:
+PYTEST = OMP_NUM_THREADS=1 TORCH_TRICKS_FLOOR_PYTHON=.venv-floor/bin/python \
+	.venv/bin/python -m pytest -n auto --dist worksteal $(PYTEST_FLAGS)
+
+.PHONY: installed
+installed:
 	$(MAKE) --jobs=2 .venv/installed .venv-floor/installed
+
+# Some fifteen minutes on two cores.
+test: installed
 	$(MAKE) lint
-	OMP_NUM_THREADS=1 TORCH_TRICKS_FLOOR_PYTHON=.venv-floor/bin/python \
-		.venv/bin/python -m pytest -n auto --dist worksteal $(PYTEST_FLAGS)
+	$(PYTEST) -m "not proof"
+
+# What takes longer, before a release and in CI: make proof SHARE=3 takes a third of the
+# subsets, kills and updates, and another third with the next SEED, which is random.
+proof: installed
+	TORCH_TRICKS_SHARE=$(SHARE) TORCH_TRICKS_SEED=$(SEED) $(PYTEST) -m proof
+
+# Renders, checks, trains and tests a few projects with a trick: make try TRICK=mixup
+try: .venv/installed
+	OMP_NUM_THREADS=1 TORCH_TRICKS_TRICK=$(TRICK) \
+		.venv/bin/python -m pytest -n 2 -q tests/trying.py
 
 lint: .venv/installed
 	.venv/bin/ruff check --quiet
@@ -35,7 +51,11 @@ lint: .venv/installed
 docs: .venv/installed
 	.venv/bin/python tests/test_docs.py --write
 
-bench: .venv/installed
+.venv/installed-bench: .venv/installed
+	.venv/bin/python $(PIP) --editable ".[bench]"
+	touch $@
+
+bench: .venv/installed-bench
 	OMP_NUM_THREADS=1 .venv/bin/python benchmarks/run.py
 
 # Checks whether a version can be released: make release-check VERSION=0.2.0
@@ -49,6 +69,7 @@ release-check: .venv/installed
 	build/release/environment/bin/torch-tricks new build/release/project \
 		--template . --ref HEAD --preset everything --name "Release Check"
 	$(MAKE) test
+	$(MAKE) proof
 
 clean:
 	rm -rf .venv .venv-floor build demo
