@@ -8,7 +8,8 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -59,55 +60,62 @@ EXCEPTIONS = {
 }
 
 
-def faults(project: Path, subset: Subset) -> Iterator[str]:
+Files = Mapping[str, str]
+"""The text of every file of a project, by its path."""
+
+
+def faults(files: Files, subset: Subset) -> Iterator[str]:
     """Finds all that this module finds in a project."""
-    yield from unparsable_files(project)
-    yield from untidy_files(project)
-    yield from foreign_traces(project, subset)
-    yield from missing_modules(project, subset)
-    yield from dead_code(project)
+    yield from unparsable_files(files)
+    yield from untidy_files(files)
+    yield from foreign_traces(files, subset)
+    yield from missing_modules(files, subset)
+    yield from dead_code(files)
 
 
-def foreign_traces(project: Path, subset: Subset) -> Iterator[str]:
+def foreign_traces(files: Files, subset: Subset) -> Iterator[str]:
     """Finds words of tricks that were not chosen, in the names and texts of files."""
-    for name, text in text_files(project).items():
+    for name, text in files.items():
         for owners, word in traces(name, text):
             if not set(owners) & subset.chosen:
                 yield f"{name}: {word!r} is a trace of a trick that is not chosen"
 
 
 @cache
-def traces(name: str, text: str) -> list[tuple[tuple[str, ...], str]]:
+def traces(name: str, text: str) -> set[tuple[tuple[str, ...], str]]:
     """Returns the words of tricks in a file, each with the tricks that may have it."""
     if name == ANSWERS:
-        return []
+        return set()
     for exception in EXCEPTIONS.get(name, ()):
         text = re.sub(exception, "", text)
+    return set().union(*map(traces_in_a_line, [name, *text.splitlines()]))
+
+
+@cache
+def traces_in_a_line(line: str) -> list[tuple[tuple[str, ...], str]]:
     return [
         (owners, match[0])
         for owners, words in TRACES.items()
         for word in words
-        if (match := re.search(word, f"{name}\n{text}", re.IGNORECASE))
+        if (match := re.search(word, line, re.IGNORECASE))
     ]
 
 
-def missing_modules(project: Path, subset: Subset) -> Iterator[str]:
+def missing_modules(files: Files, subset: Subset) -> Iterator[str]:
     """Finds chosen tricks that have no module, or whose module nothing imports."""
-    code = "".join(
-        text for name, text in text_files(project).items() if is_product_code(name)
-    )
+    code = "".join(text for name, text in files.items() if is_product_code(name))
     for trick in MODULES.keys() & set(subset.tricks):
         module = MODULES[trick]
-        if not (project / PACKAGE / f"{module}.py").exists():
+        if f"{PACKAGE}/{module}.py" not in files:
             yield f"{trick} has no module"
         name = Path(module).name
         if not re.search(rf"^from [\w.]*\.{name} import ", code, re.MULTILINE):
             yield f"nothing imports {module}"
 
 
-def unparsable_files(project: Path) -> Iterator[str]:
+def unparsable_files(files: Files) -> Iterator[str]:
     """Finds Python, TOML, YAML and shell files that do not parse."""
-    for name, text in text_files(project).items():
+    for name, text in files.items():
         try:
             match Path(name).suffix:
                 case ".py":
@@ -115,44 +123,52 @@ def unparsable_files(project: Path) -> Iterator[str]:
                 case ".toml":
                     tomllib.loads(text)
                 case ".yml" | ".yaml":
-                    yaml.safe_load(text)
+                    parse_yaml(text)
                 case ".sh":
                     parse_shell(text)
         except (SyntaxError, ValueError, yaml.YAMLError) as error:
             yield f"{name}: {error}"
 
 
-def untidy_files(project: Path) -> Iterator[str]:
+def untidy_files(files: Files) -> Iterator[str]:
     """Finds what a template leaves behind: blank lines, loose spaces, tags, empty files."""
-    for name, text in text_files(project).items():
-        blank_lines = 3 if name.endswith(".py") else 2
-        if name.endswith(".md"):
-            text = re.sub(r"^```.*?^```$", "-", text, flags=re.DOTALL | re.MULTILINE)
-        if not text.strip():
-            yield f"{name} is empty"
-        if re.search(r"[ \t]$", text, re.MULTILINE):
-            yield f"{name} has trailing space"
-        if "\n" * (blank_lines + 1) in text:
-            yield f"{name} has too many blank lines"
-        if text != text.strip("\n") + "\n":
-            yield f"{name} begins with a blank line, or does not end in one newline"
-        if re.search(r"(?<!\$)\{\{ |\{%|\{#", text):
-            yield f"{name} has a tag of the template"
+    for name, text in files.items():
+        for fault in untidy(Path(name).suffix, text):
+            yield f"{name} {fault}"
 
 
-def dead_code(project: Path) -> Iterator[str]:
+@cache
+def untidy(suffix: str, text: str) -> list[str]:
+    if suffix == ".md":
+        text = re.sub(r"^```.*?^```$", "-", text, flags=re.DOTALL | re.MULTILINE)
+    blank_lines = 3 if suffix == ".py" else 2
+    faults = {
+        "is empty": not text.strip(),
+        "has trailing space": re.search(r"[ \t]$", text, re.MULTILINE),
+        "has too many blank lines": "\n" * (blank_lines + 1) in text,
+        "begins with a blank line, or does not end in one newline": (
+            text != text.strip("\n") + "\n"
+        ),
+        "has a tag of the template": re.search(r"(?<!\$)\{\{ |\{%|\{#", text),
+    }
+    return [fault for fault, found in faults.items() if found]
+
+
+def dead_code(files: Files) -> Iterator[str]:
     """Finds definitions and parameters, outside of the tests, that nothing uses."""
     code = {
-        name: text
-        for name, text in text_files(project).items()
+        name: list(map(names_of, statements(text)))
+        for name, text in files.items()
         if is_product_code(name)
     }
-    used = CALLED_BY_TORCH.union(*map(used_names, code.values()))
-    for name, text in code.items():
-        for defined in defined_names(text) - used:
-            yield f"{name}: nothing uses {defined}"
-        for parameter in unused_parameters(text):
-            yield f"{name}: {parameter}"
+    everywhere = (names for parts in code.values() for names in parts)
+    used = CALLED_BY_TORCH.union(*(names.used for names in everywhere))
+    for name, parts in code.items():
+        for names in parts:
+            for defined in names.defined - used:
+                yield f"{name}: nothing uses {defined}"
+            for parameter in names.unused_parameters:
+                yield f"{name}: {parameter}"
 
 
 CALLED_BY_TORCH = frozenset({"forward"})
@@ -170,8 +186,7 @@ class DifferentFiles:
         self.directory = directory
         self.places: dict[tuple[object, ...], str] = {}
 
-    def add(self, project: Path, subset: Subset) -> None:
-        files = text_files(project)
+    def add(self, files: Files, subset: Subset) -> None:
         metadata = tomllib.loads(files["pyproject.toml"])
         ruff = metadata["tool"].get("ruff")
         settings = (metadata["project"]["requires-python"], repr(ruff))
@@ -225,8 +240,13 @@ def parse_python(text: str) -> ast.Module:
 @cache
 def imported_files(text: str) -> frozenset[str]:
     """Returns the paths that the modules could have that Python code imports."""
+    return frozenset().union(*map(files_imported_by, statements(text)))
+
+
+@cache
+def files_imported_by(statement: str) -> frozenset[str]:
     names = set()
-    for node in ast.walk(parse_python(text)):
+    for node in ast.walk(ast.parse(statement)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -241,6 +261,26 @@ def imported_files(text: str) -> frozenset[str]:
 
 
 @cache
+def statements(text: str) -> list[str]:
+    """Returns the outermost statements of a module, most of which many modules share."""
+    lines = text.split("\n")
+    return [
+        "\n".join(lines[first_line(node) - 1 : node.end_lineno])
+        for node in parse_python(text).body
+    ]
+
+
+def first_line(statement: ast.stmt) -> int:
+    decorators = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+@cache
+def parse_yaml(text: str) -> object:
+    return yaml.safe_load(text)
+
+
+@cache
 def parse_shell(text: str) -> None:
     checked = subprocess.run(
         ["bash", "-n"], input=text, capture_output=True, check=False, encoding="utf-8"
@@ -249,13 +289,27 @@ def parse_shell(text: str) -> None:
         raise SyntaxError(checked.stderr)
 
 
+@dataclass(frozen=True)
+class Names:
+    """What a statement reads, defines, and lets its functions ask for in vain."""
+
+    used: frozenset[str]
+    defined: frozenset[str]
+    unused_parameters: tuple[str, ...]
+
+
 @cache
-def used_names(text: str) -> frozenset[str]:
-    """Returns the names that are read, as variables or attributes."""
-    return frozenset(read_names(parse_python(text)))
+def names_of(statement: str) -> Names:
+    tree = ast.parse(statement)
+    return Names(
+        frozenset(read_names(tree)),
+        frozenset(defined_names(tree)),
+        tuple(unused_parameters(tree)),
+    )
 
 
 def read_names(tree: ast.AST) -> Iterator[str]:
+    """Finds the names that are read, as variables or attributes."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             yield node.id
@@ -263,11 +317,9 @@ def read_names(tree: ast.AST) -> Iterator[str]:
             yield node.attr
 
 
-@cache
-def defined_names(text: str) -> frozenset[str]:
-    """Returns the functions, classes, constants, methods and fields that code defines."""
-    names = set()
-    for node in ast.walk(parse_python(text)):
+def defined_names(tree: ast.AST) -> Iterator[str]:
+    """Finds the functions, classes, constants, methods and fields that code defines."""
+    for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef):
             continue
         for statement in node.body:
@@ -278,25 +330,19 @@ def defined_names(text: str) -> frozenset[str]:
                     | ast.Assign(targets=[ast.Name(id=name)])
                     | ast.AnnAssign(target=ast.Name(id=name))
                 ) if not name.startswith("__"):
-                    names.add(name)
-    return frozenset(names)
+                    yield name
 
 
-@cache
-def unused_parameters(text: str) -> list[str]:
-    """Returns the parameters that their own function never reads."""
-    return [
-        f"{function.name} does not use {argument.arg}"
-        for function in ast.walk(parse_python(text))
-        if isinstance(function, ast.FunctionDef) and not is_stub(function)
-        for argument in function.args.posonlyargs + function.args.args
-        if argument.arg not in {"self", "cls", *names_read_in(function.body)}
-        if not argument.arg.startswith("_")
-    ]
-
-
-def names_read_in(statements: list[ast.stmt]) -> set[str]:
-    return {name for statement in statements for name in read_names(statement)}
+def unused_parameters(tree: ast.AST) -> Iterator[str]:
+    """Finds the parameters that their own function never reads."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef) or is_stub(function):
+            continue
+        read = {name for part in function.body for name in read_names(part)}
+        for argument in function.args.posonlyargs + function.args.args:
+            name = argument.arg
+            if name not in {"self", "cls", *read} and not name.startswith("_"):
+                yield f"{function.name} does not use {name}"
 
 
 def is_stub(function: ast.FunctionDef) -> bool:

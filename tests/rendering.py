@@ -7,6 +7,7 @@ machine that has no Copier:
 """
 
 import argparse
+import copy
 import os
 import shutil
 import tempfile
@@ -38,8 +39,7 @@ def render_version(
 ) -> Path:
     """Renders a project of a template that lies outside of git."""
     with (
-        compiled_templates_kept(),
-        git_left_alone(),
+        quick_copier(),
         mock.patch.object(copier._vcs, "is_git_repo_root", return_value=False),
         mock.patch.object(copier._vcs, "is_git_bundle", return_value=False),
     ):
@@ -63,10 +63,22 @@ def template_copy() -> Path:
     """The template outside of git, which Copier would otherwise ask about versions."""
     # Held until the process ends, which then removes the directory.
     template_copy.holder = tempfile.TemporaryDirectory(prefix="torch-tricks-")
-    copy = Path(template_copy.holder.name)
-    shutil.copy(ROOT / "copier.yml", copy)
-    shutil.copytree(ROOT / "template", copy / "template")
-    return copy
+    directory = Path(template_copy.holder.name)
+    shutil.copy(ROOT / "copier.yml", directory)
+    shutil.copytree(ROOT / "template", directory / "template")
+    return directory
+
+
+@contextmanager
+def quick_copier() -> Iterator[None]:
+    """Keeps what Copier does anew for each project, or for each file of one."""
+    with (
+        compiled_templates_kept(),
+        questions_kept(),
+        one_context_for_all_files(),
+        git_left_alone(),
+    ):
+        yield
 
 
 _compiled: dict[tuple[Any, ...], Any] = {}
@@ -89,6 +101,43 @@ def compiled_templates_kept() -> Iterator[None]:
         return _compiled[key]
 
     with mock.patch.object(jinja2.Environment, "compile", compile_once):
+        yield
+
+
+_configurations: dict[bytes, dict[str, Any]] = {}
+
+
+@contextmanager
+def questions_kept() -> Iterator[None]:
+    """Reads the YAML of each copier.yml once, which takes as long as the templates."""
+    load = copier._template.load_template_config
+
+    def load_once(path: Path, quiet: bool = False) -> dict[str, Any]:
+        text = path.read_bytes()
+        if text not in _configurations:
+            _configurations[text] = load(path, quiet)
+        return copy.deepcopy(_configurations[text])
+
+    with mock.patch.object(copier._template, "load_template_config", load_once):
+        yield
+
+
+@contextmanager
+def one_context_for_all_files() -> Iterator[None]:
+    """Collects once what a project's templates may ask for: Copier does so for each part
+    of each path, although nothing changes once the questions are answered."""
+    worker_class = copier._main.Worker
+    render_template = worker_class._render_template
+
+    def render_in_one_context(worker: Any) -> None:
+        answers, context = worker.answers_relpath, worker._render_context()
+        with (
+            mock.patch.object(worker_class, "answers_relpath", answers),
+            mock.patch.object(worker_class, "_render_context", lambda _: context),
+        ):
+            render_template(worker)
+
+    with mock.patch.object(worker_class, "_render_template", render_in_one_context):
         yield
 
 

@@ -13,12 +13,7 @@ import pytest
 import versions
 import yaml
 from plumbum import local
-from rendering import (
-    clones_kept,
-    compiled_templates_kept,
-    git_left_alone,
-    render,
-)
+from rendering import clones_kept, quick_copier, render
 from subsets import TRICKS
 from torch_tricks import cli, output, updating
 from torch_tricks.errors import Refusal
@@ -116,7 +111,7 @@ def at_the_hub(hub, tmp_path_factory, monkeypatch):
     )
     clones = tmp_path_factory.getbasetemp() / "clones"
     clones.mkdir(exist_ok=True)
-    with compiled_templates_kept(), git_left_alone(), clones_kept(clones):
+    with quick_copier(), clones_kept(clones):
         yield
 
 

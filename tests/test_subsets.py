@@ -9,7 +9,7 @@ from pathlib import Path
 import inspection
 import pytest
 import training
-from inspection import PACKAGE, RUFF, DifferentFiles
+from inspection import PACKAGE, RUFF, DifferentFiles, text_files
 from rendering import render, render_subset
 from subsets import (
     PROOF_SEED,
@@ -41,10 +41,11 @@ def test_every_file_of_every_subset(part, tmp_path, phase):
         with phase("render"):
             project = render_subset(tmp_path / "project", subset)
         with phase("read"):
+            files = text_files(project)
             found += (
-                f"{subset}: {fault}" for fault in inspection.faults(project, subset)
+                f"{subset}: {fault}" for fault in inspection.faults(files, subset)
             )
-            different.add(project, subset)
+            different.add(files, subset)
         shutil.rmtree(project)
     assert found == []
     with phase("ruff"):
@@ -79,7 +80,7 @@ def test_ruff_finds_one_file_among_many(tmp_path, command, code):
         if subset == everything():
             with (project / "train.py").open("a", encoding="utf-8") as file:
                 file.write(f"\n\n{code}")
-        different.add(project, subset)
+        different.add(text_files(project), subset)
     found = different.ruff(*command)
     *_, named = found.splitlines()
     assert named.endswith(f"/train.py: {everything()}")
@@ -88,13 +89,13 @@ def test_ruff_finds_one_file_among_many(tmp_path, command, code):
 def test_ruff_reads_the_same_text_once_where_nothing_else_differs(tmp_path):
     different = DifferentFiles(tmp_path / "different")
     project = render_subset(tmp_path / "project", Subset.of())
-    different.add(project, Subset.of())
-    different.add(project, everything())
+    different.add(text_files(project), Subset.of())
+    different.add(text_files(project), everything())
     number = len(different.places)
     assert number == len(list(project.rglob("*.py")))
     assert different.ruff("check") == ""
     (project / "torch.py").touch()  # From here on, imports of it belong elsewhere.
-    different.add(project, everything())
+    different.add(text_files(project), everything())
     assert number < len(different.places) < 2 * number
     assert f"/train.py: {everything()}" in different.ruff("check")
     (project / "torch.py").unlink()
@@ -102,7 +103,7 @@ def test_ruff_reads_the_same_text_once_where_nothing_else_differs(tmp_path):
     metadata = project / "pyproject.toml"
     text = metadata.read_text(encoding="utf-8")
     metadata.write_text(f"{text}\n[tool.ruff]\nline-length = 100\n")
-    different.add(project, everything())
+    different.add(text_files(project), everything())
     assert len(different.places) == number + len(list(project.rglob("*.py")))
 
 
@@ -181,7 +182,7 @@ def full_projects(tmp_path_factory):
 def test_every_trace_is_in_the_full_projects_that_may_have_it(full_projects):
     texts = {
         choice: "".join(
-            f"{name}\n{text}\n" for name, text in inspection.text_files(project).items()
+            f"{name}\n{text}\n" for name, text in text_files(project).items()
         )
         for choice, project in full_projects.items()
     }
@@ -227,26 +228,27 @@ LOOP, MODULE, MANIFEST = "train.py", f"{PACKAGE}/files.py", "pyproject.toml"
 def test_each_check_can_fail(tmp_path, check, name, old, new, finding):
     nothing = Subset.of()
     project = render_subset(tmp_path / "project", nothing)
-    arguments = (project, nothing) if check == "foreign_traces" else (project,)
-    assert list(getattr(inspection, check)(*arguments)) == []
+    more = [nothing] if check == "foreign_traces" else []
+    findings = getattr(inspection, check)
+    assert list(findings(text_files(project), *more)) == []
     path = project / name
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
-    findings = list(getattr(inspection, check)(*arguments))
-    assert any(finding in found for found in findings), findings
+    found = list(findings(text_files(project), *more))
+    assert any(finding in line for line in found), found
 
 
 @pytest.mark.parametrize(("chosen", "other"), [("ddp", "fsdp"), ("fsdp", "ddp")])
 def test_words_of_another_form_are_found(tmp_path, chosen, other):
     subset = Subset.of(parallel=chosen)
     project = render_subset(tmp_path / "project", subset)
-    assert list(inspection.foreign_traces(project, subset)) == []
+    assert list(inspection.foreign_traces(text_files(project), subset)) == []
     job = project / "slurm.sh"
     job.write_text(f"# as with {other}\nif true\n", encoding="utf-8")
-    [finding] = inspection.foreign_traces(project, subset)
+    [finding] = inspection.foreign_traces(text_files(project), subset)
     assert f"'{other}' is a trace" in finding
-    [finding] = inspection.unparsable_files(project)
+    [finding] = inspection.unparsable_files(text_files(project))
     assert finding.startswith("slurm.sh: ")
 
 
@@ -255,8 +257,8 @@ def test_a_module_that_nothing_imports_is_found(tmp_path):
     project = render_subset(tmp_path / "project", subset)
     loop = project / "train.py"
     loop.write_text(loop.read_text().replace(f"{PACKAGE}.seeding", "elsewhere"))
-    assert list(inspection.missing_modules(project, subset)) == [
+    assert list(inspection.missing_modules(text_files(project), subset)) == [
         "nothing imports seeding"
     ]
     (project / PACKAGE / "seeding.py").unlink()
-    assert len(list(inspection.missing_modules(project, subset))) == 2
+    assert len(list(inspection.missing_modules(text_files(project), subset))) == 2

@@ -27,13 +27,7 @@ import dunamai
 import yaml
 from covering import FORMS
 from hypothesis import strategies as st
-from rendering import (
-    PACKAGE,
-    clones_kept,
-    compiled_templates_kept,
-    git_left_alone,
-    render_version,
-)
+from rendering import PACKAGE, clones_kept, quick_copier, render_version
 from subsets import TRICKS, all_subsets, questions, space
 from torch_tricks.cli import app
 from typer.testing import CliRunner
@@ -376,8 +370,7 @@ class Workshop:
         """Makes Copier find the hub, and work quickly."""
         with (
             self.hub.reached(),
-            compiled_templates_kept(),
-            git_left_alone(),
+            quick_copier(),
             clones_kept(self.directory),
             mock.patch.object(dunamai.Version, "from_git", self.version_from_git),
         ):
