@@ -121,11 +121,12 @@ def check_the_command_line(subset, project, folder, zygote, phase):
     # however many ranks there are.
     *_, best, last = lines = said.splitlines()
     assert len(lines) == 9 + ("lr_scaling" in subset.tricks), said
-    accuracy = f"validation accuracy {line['val_accuracy']:.2%}"
-    assert best == f"best {accuracy} in epoch 1"
+    accuracy = f"accuracy {line['val_accuracy']:.2%}"
+    assert best == f"best validation {accuracy} in epoch 1"
+    result = f"validation {accuracy}"
     if "early_stopping" in subset.tricks:
-        accuracy += " in epoch 1"
-    assert last == f"{accuracy}, weights in run/model.pt"
+        result = f"lowest validation loss in epoch 1: {accuracy}"
+    assert last == f"{result}, weights in run/model.pt"
     with phase("evaluate"):
         result = run(project, "evaluate.py", "run/model.pt", "--device", "cpu")
     assert result.returncode == 0, result.stderr

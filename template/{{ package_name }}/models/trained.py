@@ -35,6 +35,8 @@ def load_trained(weights: Path, config: Path | None, device: torch.device) -> Tr
     Raises:
         UserError: one of the files is missing, damaged, or of another model.
     """
+    if not weights.exists():
+        raise UserError(f"there is no file {weights}: pass the model.pt of a run")
     settings, classes, preprocessing = read_config(
         config or weights.with_name("config.json")
     )
