@@ -1014,7 +1014,12 @@ class TestTricksThatDoNotGoTogether:
             (
                 custom("prefetcher", parallel="ddp"),
                 ["remove", "parallel"],
-                "prefetcher needs parallel=ddp or parallel=fsdp",
+                "parallel=ddp or parallel=fsdp: remove prefetcher too",
+            ),
+            (
+                custom("prefetcher", parallel="ddp"),
+                ["add", "parallel=dp"],
+                "parallel=ddp or parallel=fsdp: remove prefetcher too",
             ),
         ],
         ids=str,
