@@ -100,7 +100,7 @@ TRAIN_USAGE = {
     "--class-balance both": "--class-balance",
     "--temperature 0": "--temperature must be above 0",
     "--distillation-weight 1.5": "--distillation-weight must be at most 1",
-    "--teacher-model cnn": "--teacher-model is that of --teacher: pass that too",
+    "--teacher-model cnn": "--teacher-model is for --teacher: pass that too",
     "--ema-decay 0": "--ema-decay must be above 0",
     "--ema-decay 1": "--ema-decay must be below 1",
     "--ema-decay nan": "--ema-decay must be above 0",
@@ -120,6 +120,8 @@ TRAIN_USAGE = {
     "--learning-rate 0.1": "--learning-rate",
     "--batchsize 4": "--batch-size",
     "stray": "stray",
+    "--temperature 2": "--temperature is for --teacher: pass that too",
+    "--distillation-weight 1": "--distillation-weight is for --teacher: pass that too",
 }
 
 TRAIN_ERRORS = {
@@ -355,7 +357,7 @@ CONVERT_ERRORS = {
 
 FROM_THE_PROJECT = (
     *("must be", "must rise", "is for --schedule"),
-    *("looks in --run-dir", "is that of --teacher"),
+    *("looks in --run-dir", "is for --teacher"),
     "name at least one image",
 )
 """What the project's own words of a usage error contain; others are tyro's."""

@@ -523,6 +523,8 @@ ALONG = {
     "step_share": {"schedule": "step", **OTHER_SCHEDULE},
     "milestones": {"schedule": "multistep", **OTHER_SCHEDULE},
     "teacher_model": {"teacher": OTHER["teacher"]},
+    "temperature": {"teacher": OTHER["teacher"]},
+    "distillation_weight": {"teacher": OTHER["teacher"]},
 }
 """What must change with a setting, as it means nothing alone."""
 
