@@ -270,7 +270,7 @@ class TestNew:
         assert made == fresh
 
     def test_everything_is_what_the_readme_says(self, project):
-        directory = project(preset="everything")
+        project(preset="everything")
         states = [line.split()[:2] for line in run("list").splitlines()]
         missing = {name for state, name in states if state == "-"}
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
