@@ -51,7 +51,7 @@ TRAIN_USAGE = {
     "--lr 0": "--lr must be above 0",
     "--lr -0.1": "--lr must be above 0",
     "--lr nan": "--lr must be above 0",
-    "--lr inf": "--lr must be above 0",
+    "--lr inf": "--lr must be a finite number",
     "--lr fast": "--lr",
     "--val-share 0": "--val-share must be above 0",
     "--val-share 1": "--val-share must be below 1",
@@ -62,7 +62,7 @@ TRAIN_USAGE = {
     "--l1 -1": "--l1 must be at least 0",
     "--weight-decay -1": "--weight-decay must be at least 0",
     "--weight-decay nan": "--weight-decay must be at least 0",
-    "--weight-decay inf": "--weight-decay must be at least 0",
+    "--weight-decay inf": "--weight-decay must be a finite number",
     "--schedule linear": "--schedule",
     "--schedule step --step-share 0": "--step-share must be above 0",
     "--schedule step --step-share 0.05": "--step-share must be above --warmup-share",
@@ -87,7 +87,7 @@ TRAIN_USAGE = {
     "--amp-dtype float32": "--amp-dtype",
     "--mixup-alpha -1": "--mixup-alpha must be at least 0",
     "--mixup-alpha nan": "--mixup-alpha must be at least 0",
-    "--mixup-alpha inf": "--mixup-alpha must be at least 0",
+    "--mixup-alpha inf": "--mixup-alpha must be a finite number",
     "--cutmix-alpha -1": "--cutmix-alpha must be at least 0",
     "--cutmix-alpha nan": "--cutmix-alpha must be at least 0",
     "--augment best": "--augment",
@@ -100,7 +100,7 @@ TRAIN_USAGE = {
     "--class-balance both": "--class-balance",
     "--temperature 0": "--temperature must be above 0",
     "--distillation-weight 1.5": "--distillation-weight must be at most 1",
-    "--teacher-model cnn": "--teacher-model is that of --teacher: pass that too",
+    "--teacher-model cnn": "--teacher-model is for --teacher: pass that too",
     "--ema-decay 0": "--ema-decay must be above 0",
     "--ema-decay 1": "--ema-decay must be below 1",
     "--ema-decay nan": "--ema-decay must be above 0",
@@ -120,6 +120,19 @@ TRAIN_USAGE = {
     "--learning-rate 0.1": "--learning-rate",
     "--batchsize 4": "--batch-size",
     "stray": "stray",
+    "--temperature 2": "--temperature is for --teacher: pass that too",
+    "--distillation-weight 1": "--distillation-weight is for --teacher: pass that too",
+    "--l1 inf": "--l1 must be a finite number",
+    "--l1 1e39": "--l1 must be a finite number that float32 can hold",
+    "--l1 1001": "--l1 must be at most 1000",
+    "--optimizer sgd --weight-decay 1e38": "--weight-decay must be at most 1000",
+    "--lr 1e31": "--lr must be at most 1e+30",
+    "--mixup-alpha 1e-320": "--mixup-alpha must be a finite number that float32 can",
+    "--temperature 1e38": "--temperature must be at most 1000",
+    "--accumulation-steps 1000001": "--accumulation-steps must be at most 1000000",
+    "--image-size 2000000000": "--image-size must be at most 1000000",
+    "--epochs 1000001": "--epochs must be at most 1000000",
+    "--num-workers 1001": "--num-workers must be at most 1000",
 }
 
 TRAIN_ERRORS = {
@@ -337,6 +350,7 @@ CONVERT_USAGE = {
     "--val-share 1": "--val-share must be below 1",
     "--seed -1": "--seed must be at least 0",
     "more": "more",
+    "--image-size 2000000000": "--image-size must be at most 1000000",
 }
 
 CONVERT_ERRORS = {
@@ -355,7 +369,7 @@ CONVERT_ERRORS = {
 
 FROM_THE_PROJECT = (
     *("must be", "must rise", "is for --schedule"),
-    *("looks in --run-dir", "is that of --teacher"),
+    *("looks in --run-dir", "is for --teacher"),
     "name at least one image",
 )
 """What the project's own words of a usage error contain; others are tyro's."""

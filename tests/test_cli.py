@@ -269,6 +269,18 @@ class TestNew:
         del fresh[".copier-answers.yml"]
         assert made == fresh
 
+    def test_everything_is_what_the_readme_says(self, project):
+        project(preset="everything")
+        states = [line.split()[:2] for line in run("list").splitlines()]
+        missing = {name for state, name in states if state == "-"}
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        [row] = re.findall(r"^\| `everything` \| (.*)", readme, re.MULTILINE)
+        names = {trick.name for trick in TRICKS}
+        assert {*re.findall(r"`(\w+)`", row)} & names == missing
+        for name in missing:
+            refusal = run("add", name, code=2)
+            assert f"{name} needs parallel=ddp or parallel=fsdp: take that" in refusal
+
     def test_an_empty_folder_is_filled(self, tmp_path, fresh, monkeypatch):
         monkeypatch.chdir(tmp_path)
         output = run("new", ".", "--name", NAME, "--preset=minimal")
@@ -1014,7 +1026,12 @@ class TestTricksThatDoNotGoTogether:
             (
                 custom("prefetcher", parallel="ddp"),
                 ["remove", "parallel"],
-                "prefetcher needs parallel=ddp or parallel=fsdp",
+                "parallel=ddp or parallel=fsdp: remove prefetcher too",
+            ),
+            (
+                custom("prefetcher", parallel="ddp"),
+                ["add", "parallel=dp"],
+                "parallel=ddp or parallel=fsdp: remove prefetcher too",
             ),
         ],
         ids=str,

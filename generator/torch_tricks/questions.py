@@ -1,6 +1,6 @@
 """The questions of a template: which tricks and presets there are, and what may be answered."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -79,17 +79,20 @@ class Questions:
                 if name in taken and answers[name] == OFF:
                     choice = choice or trick.choices[0]
                 values[name] = OFF if name in left else choice or answers[name]
-        self.check(values)
+        self.check(values, kept=listed - taken.keys())
         return values
 
     @property
     def _listable(self) -> list[str]:
         return [name for name, trick in self.tricks.items() if not trick.choices]
 
-    def check(self, answers: Mapping[str, Any]) -> None:
+    def check(self, answers: Mapping[str, Any], kept: Container[str] = ()) -> None:
         """Refuses tricks that do not go together, or that do not exist.
 
         Copier itself would forget such a list where it is recorded, and take the default.
+
+        Args:
+            kept: tricks that were in before, and that nobody speaks of now.
         """
         for name, trick in self.tricks.items():
             if trick.choices and answers[name] not in (OFF, *trick.choices):
@@ -108,7 +111,8 @@ class Questions:
                     raise Refusal(f"{name} excludes {other}: take one of them")
             if trick.forms and answers["parallel"] not in trick.forms:
                 forms = " or ".join(f"parallel={form}" for form in trick.forms)
-                raise Refusal(f"{name} needs {forms}: take that too")
+                remedy = f"remove {name} too" if name in kept else "take that too"
+                raise Refusal(f"{name} needs {forms}: {remedy}")
 
     def _check_listable(self, names: Iterable[Any]) -> None:
         for name in names:
