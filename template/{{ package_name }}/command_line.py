@@ -60,14 +60,18 @@ def as_command() -> Iterator[None]:
                 raise
             print(f"error: {out_of_memory(error)}", file=sys.stderr)
             sys.exit(1)
-        except BrokenPipeError:
+        except OSError as error:
             try:
                 print(flush=True)
-            except BrokenPipeError:
-                # Whoever read has seen enough; Python would complain again at its end.
+            except OSError:
+                # Python would try again at its end, and complain.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                # Whoever closed a pipe has seen enough.
+                if not isinstance(error, BrokenPipeError):
+                    reason = f"is the disk full? ({error.strerror})"
+                    print(f"error: cannot write the output, {reason}", file=sys.stderr)
                 sys.exit(1)
-            raise  # It was the pipe to another process, which has died.
+            raise  # It was a file, or the pipe to another process, which has died.
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr)
             sys.exit(130)
