@@ -380,7 +380,7 @@ def gain(ours: Sequence[float], others: Sequence[float]) -> str:
 def show(*cells: str) -> None:
     """Prints a row of the table."""
     name, *columns = cells
-    line = f"{name:<38}" + "".join(f"{cell:>14}" for cell in columns)
+    line = f"{name:<38}" + "".join(f"{cell:>15}" for cell in columns)
     print(line.rstrip(), flush=True)
 
 
