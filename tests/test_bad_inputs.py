@@ -379,7 +379,7 @@ FROM_THE_PROJECT = (
 BARE = [
     ("train.py --resume auto", 2, "looks in --run-dir: pass that too"),
     ("evaluate.py", 2, "model.pt of a run"),
-    ("evaluate.py missing/model.pt", 1, "pass the config.json of the run"),
+    ("evaluate.py missing/model.pt", 1, "there is no file missing/model.pt: pass the model.pt of a run"),
     ("evaluate.py missing.pt --config run/config.json", 1, "there is no file"),
     ("evaluate.py file --config run/config.json", 1, "use another file"),
     ("predict.py folder/val/a", 2, "--weights"),
