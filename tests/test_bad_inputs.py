@@ -140,7 +140,7 @@ TRAIN_ERRORS = {
     "--data csv --data-dir csv/columns": "begins with file,class: begin it with path",
     "--data csv --data-dir csv/empty": "begins with nothing",
     "--data csv --data-dir csv/no-rows": "lists no images",
-    "--data csv --data-dir csv/no-label": "rows with a cell too few or too many (1)",
+    "--data csv --data-dir csv/no-label": "rows with a cell too few, too many or empty (1)",
     "--data csv --data-dir csv/missing": "images that are not there (4): mend 0.png, 1.png",
     "--data csv --data-dir csv/twice": "images in more than one row (1): mend ../../folder",
     "--data csv --data-dir csv/one-split": "only in training: c; only in validation",

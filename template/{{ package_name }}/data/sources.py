@@ -124,12 +124,12 @@ def read_labels(path: Path) -> list[Row]:
         for line, cells in lines
         if len(cells) != len(columns) or not all(cells)
     ]
-    refuse(path, "rows with a cell too few or too many", incomplete)
+    refuse(path, "rows with a cell too few, too many or empty", incomplete)
     rows = [Row(**dict(zip(columns, cells))) for _, cells in lines]
     other = {row.split for row in rows} - {"", "train", "val"}
     refuse(path, "splits besides train and val", sorted(other))
     absolute = [row.path for row in rows if os.path.isabs(row.path)]
-    refuse(path, f"paths that do not begin in {path.parent}", absolute)
+    refuse(path, f"absolute paths, which should begin in {path.parent}", absolute)
     rows = sorted(row._replace(path=posixpath.normpath(row.path)) for row in rows)
     counts = Counter(row.path for row in rows)
     twice = [name for name, count in counts.items() if count > 1]
@@ -152,7 +152,9 @@ def read_table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
                 for cells in reader
                 if cells
             ]
-    except (OSError, ValueError, csv.Error) as error:
+    except csv.Error as error:
+        raise UserError(f"cannot read {path} ({error}): mend its quotes") from error
+    except (OSError, ValueError) as error:
         raise UserError(
             f"cannot read {path} ({error}): write it in UTF-8, and {remedy}"
         ) from error
