@@ -153,7 +153,7 @@ TRAIN_ERRORS = {
     "--data csv --data-dir csv/columns": "begins with file,class: begin it with path",
     "--data csv --data-dir csv/empty": "begins with nothing",
     "--data csv --data-dir csv/no-rows": "lists no images",
-    "--data csv --data-dir csv/no-label": "rows with a cell too few or too many (1)",
+    "--data csv --data-dir csv/no-label": "rows with a cell too few, too many or empty (1)",
     "--data csv --data-dir csv/missing": "images that are not there (4): mend 0.png, 1.png",
     "--data csv --data-dir csv/twice": "images in more than one row (1): mend ../../folder",
     "--data csv --data-dir csv/one-split": "only in training: c; only in validation",
@@ -379,7 +379,11 @@ FROM_THE_PROJECT = (
 BARE = [
     ("train.py --resume auto", 2, "looks in --run-dir: pass that too"),
     ("evaluate.py", 2, "model.pt of a run"),
-    ("evaluate.py missing/model.pt", 1, "there is no file missing/model.pt: pass the model.pt of a run"),
+    (
+        "evaluate.py missing/model.pt",
+        1,
+        "there is no file missing/model.pt: pass the model.pt of a run",
+    ),
     ("evaluate.py missing.pt --config run/config.json", 1, "there is no file"),
     ("evaluate.py file --config run/config.json", 1, "use another file"),
     ("predict.py folder/val/a", 2, "--weights"),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import torchvision
+from torchvision.datasets.folder import IMG_EXTENSIONS, ImageFolder
 
 from ..errors import UserError
 from .images import FileImages
@@ -18,6 +18,19 @@ Splits = tuple[FileImages, FileImages]
 """For training and for validation."""
 
 NAMES_OF_SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing"}
+
+
+EXTENSIONS = (*IMG_EXTENSIONS, ".gif")
+"""Of the files that are images; of those that move, the first frame is."""
+
+
+class Folder(ImageFolder):
+    """A directory of images for each class, but for those that programs hide."""
+
+    def find_classes(self, directory: str | Path) -> tuple[list[str], dict[str, int]]:
+        found, _ = super().find_classes(directory)
+        classes = [name for name in found if not name.startswith(".")]
+        return classes, {name: number for number, name in enumerate(classes)}
 
 
 class Row(NamedTuple):
@@ -57,8 +70,8 @@ def open_folder(path: Path) -> FileImages:
     """Opens a directory that holds a directory of images for each class."""
     remedy = f"put them into {path}/CLASS/*.jpg, at least one image for every class"
     try:
-        found = torchvision.datasets.ImageFolder(str(path), allow_empty=True)
-    except OSError as error:
+        found = Folder(str(path), is_valid_file=is_image, allow_empty=True)
+    except (OSError, ValueError) as error:
         raise UserError(f"{path} holds no images: {remedy}") from error
     used = set(found.targets)
     empty = [name for name, target in found.class_to_idx.items() if target not in used]
@@ -67,6 +80,11 @@ def open_folder(path: Path) -> FileImages:
         raise UserError(f"{names} holds no images: remove it, or {remedy}")
     files = [Path(name) for name, _ in found.samples]
     return FileImages(files, found.targets, found.classes)
+
+
+def is_image(path: str) -> bool:
+    """Returns whether the name of a file is that of an image."""
+    return path.lower().endswith(EXTENSIONS)
 
 
 def open_labels(directory: Path, val_share: float, seed: int = 0) -> Splits:
@@ -106,12 +124,12 @@ def read_labels(path: Path) -> list[Row]:
         for line, cells in lines
         if len(cells) != len(columns) or not all(cells)
     ]
-    refuse(path, "rows with a cell too few or too many", incomplete)
+    refuse(path, "rows with a cell too few, too many or empty", incomplete)
     rows = [Row(**dict(zip(columns, cells))) for _, cells in lines]
     other = {row.split for row in rows} - {"", "train", "val"}
     refuse(path, "splits besides train and val", sorted(other))
     absolute = [row.path for row in rows if os.path.isabs(row.path)]
-    refuse(path, f"paths that do not begin in {path.parent}", absolute)
+    refuse(path, f"absolute paths, which should begin in {path.parent}", absolute)
     rows = sorted(row._replace(path=posixpath.normpath(row.path)) for row in rows)
     counts = Counter(row.path for row in rows)
     twice = [name for name, count in counts.items() if count > 1]
@@ -134,7 +152,9 @@ def read_table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
                 for cells in reader
                 if cells
             ]
-    except (OSError, ValueError, csv.Error) as error:
+    except csv.Error as error:
+        raise UserError(f"cannot read {path} ({error}): mend its quotes") from error
+    except (OSError, ValueError) as error:
         raise UserError(
             f"cannot read {path} ({error}): write it in UTF-8, and {remedy}"
         ) from error
