@@ -14,11 +14,11 @@ from typing import Any
 from unittest import mock
 
 import torch
-from measure import Row, import_train, interleave, render, start_run
-from torch import Tensor
+from measure import Row, import_train, interleave, render
+from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim.lr_scheduler import LambdaLR
-from torch.optim.swa_utils import AveragedModel
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torchvision.transforms import v2
 
@@ -67,7 +67,6 @@ def compare(
         options = {
             "accumulation_steps": WINDOW,
             "swa_start": REPETITIONS / 2 / EPOCHS,
-            "label_smoothing": 0.0,
             "class_balance": "none",
         }
 
@@ -129,7 +128,12 @@ def train_epoch(train: ModuleType, run: Any) -> None:
 def make_run(train: ModuleType, directory: Path, steps: int, **options: Any) -> Any:
     """Starts a run whose loader is a list of batches: loading would hide the loop."""
     settings = train.Settings(
-        epochs=EPOCHS, num_workers=0, device="cpu", run_dir=directory, **options
+        epochs=EPOCHS,
+        num_workers=0,
+        device="cpu",
+        run_dir=directory,
+        log_every=EPOCHS * steps,  # The loops by hand print nothing.
+        **options,
     )
     make_loader = train.make_train_loader
 
@@ -137,7 +141,11 @@ def make_run(train: ModuleType, directory: Path, steps: int, **options: Any) -> 
         return list(islice(make_loader(*arguments), steps))
 
     torch.manual_seed(0)
-    return start_run(train, settings, {"make_train_loader": make_batches})
+    with (
+        mock.patch.object(train, "make_train_loader", make_batches),
+        contextlib.redirect_stdout(io.StringIO()),
+    ):
+        return train.make_run(settings)
 
 
 class BareLoop:
@@ -148,11 +156,15 @@ class BareLoop:
         self.device = run.device
         self.batches = run.train_loader
         self.model = copy.deepcopy(run.model)
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(),
-            lr=self.settings.lr,
-            weight_decay=self.settings.weight_decay,
-        )
+        own = dict(zip(run.model.parameters(), self.model.parameters()))
+        groups = [
+            {
+                "params": [own[weight] for weight in group["params"]],
+                "weight_decay": group["weight_decay"],
+            }
+            for group in run.optimizer.param_groups
+        ]
+        self.optimizer = torch.optim.AdamW(groups, lr=run.scheduler.base_lrs[0])
         self.scheduler = LambdaLR(self.optimizer, run.scheduler.lr_lambdas[0])
         self.losses: list[float] = []
 
@@ -172,7 +184,11 @@ class BareLoop:
 
 
 class FullLoop(BareLoop):
-    """The same with mixed precision, windows, mixup, averaging and checkpoints."""
+    """The same with every trick that has to do with the loop, but for class weights.
+
+    Half of the tricks of the preset change the images, the settings or what comes after
+    an epoch, which is neither here nor there.
+    """
 
     def __init__(self, run: Any) -> None:
         super().__init__(run)
@@ -183,6 +199,7 @@ class FullLoop(BareLoop):
                 v2.CutMix(alpha=self.settings.cutmix_alpha, num_classes=classes),
             ]
         )
+        self.ema = AveragedModel(self.model, multi_avg_fn=get_ema_multi_avg_fn(0.999))
         self.average = AveragedModel(self.model)
         self.average_start = run.swa.start
         self.path = run.directory / "bare.pt"
@@ -201,14 +218,25 @@ class FullLoop(BareLoop):
                 images, targets = self.mix(images.float() / 127.5 - 1, targets)
                 with torch.autocast(self.device.type, torch.bfloat16):
                     logits = self.model(images)
-                    loss = F.cross_entropy(logits, targets, reduction="sum")
+                    loss = F.cross_entropy(
+                        logits,
+                        targets,
+                        reduction="sum",
+                        label_smoothing=self.settings.label_smoothing,
+                    )
                 (loss / window_images).backward()
                 total_loss += loss.detach()
+            with torch.no_grad():
+                for weight in self.model.parameters():
+                    if weight.ndim >= 2:
+                        weight.grad.add_(weight.sgn(), alpha=self.settings.l1)
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm)
             self.optimizer.step()
             self.optimizer.zero_grad()
             total_images += window_images
             self.step += 1
             self.scheduler.step()
+            self.ema.update_parameters(self.model)
             if self.step > self.average_start:
                 self.average.update_parameters(self.model)
             if self.step % self.settings.checkpoint_every == 0:
@@ -223,6 +251,7 @@ class FullLoop(BareLoop):
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict(),
+            "ema": self.ema.state_dict(),
             "average": self.average.state_dict(),
             "random": torch.get_rng_state(),
         }
@@ -272,7 +301,9 @@ def count_reads(train: ModuleType, name: str, **options: Any) -> Row:
         with (
             tempfile.TemporaryDirectory(prefix="bench-run-") as directory,
             # It knows no meta device; the casts of mixed precision stay on the device.
-            mock.patch.object(torch, "autocast", lambda *_: contextlib.nullcontext()),
+            mock.patch.object(
+                torch, "autocast", lambda *_, **__: contextlib.nullcontext()
+            ),
             mock.patch.object(train, "choose_device", lambda _: device),
             HostReads(device) as reads,
         ):

@@ -1,18 +1,15 @@
 """What the benchmarks share: interleaved timing, rendered projects and table rows."""
 
-import contextlib
 import importlib.util
-import io
 import resource
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
-from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -139,25 +136,3 @@ def import_train(project: Path) -> ModuleType:
     train = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(train)
     return train
-
-
-class StartedError(Exception):
-    """Carries a run out of train.py's main."""
-
-
-def start_run(train: ModuleType, settings: Any, replaced: Mapping[str, Any]) -> Any:
-    """Returns the run that main builds, before its first step."""
-
-    def leave_main(run: Any) -> None:
-        raise StartedError(run)
-
-    replaced = {**replaced, "train_epoch": leave_main}
-    try:
-        with (
-            mock.patch.multiple(train, **replaced),
-            contextlib.redirect_stdout(io.StringIO()),
-        ):
-            train.main(settings)
-    except StartedError as started:
-        return started.args[0]
-    raise AssertionError("main trained without train_epoch")
