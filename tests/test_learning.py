@@ -59,6 +59,7 @@ def test_the_built_in_shapes_are_learned(tmp_path):
 SHAPES = ["circle", "cross", "ring", "square", "star", "triangle"]
 SIZE = 16
 SHORT = ("--epochs", 12, "--batch-size", 32)
+LONG = ("--epochs", 60, "--batch-size", 32, "--eval-every", 60)
 
 WRITE_SHAPES = """
 import json, sys
@@ -96,8 +97,8 @@ def write_shapes(project: Path, directory: Path, train: dict[str, int]) -> list[
     # A random part of an image as small as these shows too little of a shape.
     datasets = project / PACKAGE / "data" / "datasets.py"
     text = datasets.read_text(encoding="utf-8")
-    assert "224, crop_and_mirror" in text
     shifted = text.replace("224, crop_and_mirror", "224, shift_and_mirror")
+    assert "224, shift_and_mirror" in shifted
     datasets.write_text(shifted, encoding="utf-8")
     wanted = {"train": train, "val": dict.fromkeys(SHAPES, 100)}
     python(project, "-c", WRITE_SHAPES, directory, SIZE, json.dumps(wanted))
@@ -129,6 +130,25 @@ def test_a_rare_class_is_found_more_often_with_balance(tmp_path):
         recalls[mode] = len(found) / 100
         print(f"{mode}: accuracy {accuracy:.1%}, recall {recalls[mode]:.1%}")
     assert min(recalls["loss"], recalls["sampler"]) >= recalls["none"] + 0.05
+
+
+@pytest.mark.proof
+@pytest.mark.long
+def test_a_student_of_few_images_learns_more_with_a_teacher(tmp_path):
+    """On average over three seeds, with a teacher that has seen eight times as many."""
+    project = render_subset(tmp_path / "project", Subset.of("seeding", "distillation"))
+    many = write_shapes(project, tmp_path / "many", dict.fromkeys(SHAPES, 200))
+    few = write_shapes(project, tmp_path / "few", dict.fromkeys(SHAPES, 25))
+    learn(project, tmp_path / "teacher", *many, *SHORT)
+    gains = []
+    for seed in range(3):
+        flags = [*few, *LONG, "--seed", seed]
+        alone = learn(project, tmp_path / f"alone{seed}", *flags)
+        flags += ["--teacher", tmp_path / "teacher/model.pt"]
+        accuracy = learn(project, tmp_path / f"taught{seed}", *flags)
+        print(f"alone {alone:.1%}, with the teacher {accuracy:.1%}")
+        gains.append(accuracy - alone)
+    assert fmean(gains) > 0, gains
 
 
 @pytest.mark.proof
