@@ -121,8 +121,8 @@ def trick(tree: Path) -> None:
 def defaults(tree: Path) -> None:
     """A minor version: other defaults, changed lines, and a new file."""
     settings = f"{PACKAGE}/settings.py.jinja"
-    replace(tree, settings, "1)] = 10\n", "1)] = 12\n")
-    replace(tree, settings, "1)] = 128\n", "1)] = 256\n")
+    replace(tree, settings, ")] = 10\n", ")] = 12\n")
+    replace(tree, settings, ")] = 128\n", ")] = 256\n")
     replace(
         tree,
         "copier.yml",
