@@ -202,6 +202,8 @@ class FullLoop(BareLoop):
         self.ema = AveragedModel(self.model, multi_avg_fn=get_ema_multi_avg_fn(0.999))
         self.average = AveragedModel(self.model)
         self.average_start = run.swa.start
+        self.amp_dtype = run.amp_dtype
+        self.mixed = run.amp_dtype is not None
         self.path = run.directory / "bare.pt"
         self.step = 0
 
@@ -216,7 +218,7 @@ class FullLoop(BareLoop):
             for images, targets in window:
                 images, targets = images.to(self.device), targets.to(self.device)
                 images, targets = self.mix(images.float() / 127.5 - 1, targets)
-                with torch.autocast(self.device.type, torch.bfloat16):
+                with torch.autocast(self.device.type, self.amp_dtype, self.mixed):
                     logits = self.model(images)
                     loss = F.cross_entropy(
                         logits,

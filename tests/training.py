@@ -29,6 +29,7 @@ COMMON = (
 """The last batch holds 4 images; where that is dropped, the last window has 1 batch."""
 
 OF_TRICK = {
+    "amp": ("--amp-dtype", "bfloat16"),
     "accumulation": ("--accumulation-steps", ACCUMULATION_STEPS),
     "schedule": ("--schedule", "plateau", "--plateau-patience", 0),
     "early_stopping": ("--patience", 1),
