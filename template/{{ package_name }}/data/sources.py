@@ -70,7 +70,11 @@ def open_folder(path: Path) -> FileImages:
     """Opens a directory that holds a directory of images for each class."""
     remedy = f"put them into {path}/CLASS/*.jpg, at least one image for every class"
     try:
-        found = Folder(str(path), is_valid_file=is_image, allow_empty=True)
+        found = Folder(
+            str(path),
+            is_valid_file=lambda name: is_image(Path(name).relative_to(path)),
+            allow_empty=True,
+        )
     except (OSError, ValueError) as error:
         raise UserError(f"{path} holds no images: {remedy}") from error
     used = set(found.targets)
@@ -82,9 +86,14 @@ def open_folder(path: Path) -> FileImages:
     return FileImages(files, found.targets, found.classes)
 
 
-def is_image(path: str) -> bool:
-    """Returns whether the name of a file is that of an image."""
-    return path.lower().endswith(EXTENSIONS)
+def is_image(path: Path) -> bool:
+    """Returns whether a file has the name of an image, and no program hides it.
+
+    Args:
+        path: from the directory that is searched.
+    """
+    hidden = any(part.startswith(".") for part in path.parts)
+    return not hidden and path.suffix.lower() in EXTENSIONS
 
 
 def open_labels(directory: Path, val_share: float, seed: int = 0) -> Splits:
