@@ -125,7 +125,7 @@ def check_the_command_line(subset, project, folder, zygote, phase):
     assert best == f"best validation {accuracy} in epoch 1"
     result = f"validation {accuracy}"
     if "early_stopping" in subset.tricks:
-        result = f"lowest validation loss in epoch 1: {accuracy}"
+        result = f"kept epoch 1: validation {accuracy}"
     assert last == f"{result}, weights in run/model.pt"
     with phase("evaluate"):
         result = run(project, "evaluate.py", "run/model.pt", "--device", "cpu")
