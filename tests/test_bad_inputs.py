@@ -73,7 +73,7 @@ TRAIN_USAGE = {
     "--schedule plateau --plateau-patience -1": "--plateau-patience must be at least 0",
     "--gamma 1": "--gamma must be below 1",
     "--gamma nan": "--gamma must be above 0",
-    "--gamma 0.5": "--gamma is for --schedule step or multistep or plateau, not cosine",
+    "--gamma 0.5": "--gamma is for --schedule step or multistep or plateau: pass",
     "--warmup-share 1": "--warmup-share must be below 1",
     "--warmup-share nan": "--warmup-share must be at least 0",
     "--clip-norm 0": "--clip-norm must be above 0",
@@ -132,6 +132,7 @@ TRAIN_USAGE = {
     "--accumulation-steps 1000001": "--accumulation-steps must be at most 1000000",
     "--image-size 2000000000": "--image-size must be at most 1000000",
     "--epochs 1000001": "--epochs must be at most 1000000",
+    "--batch-size 1000001": "--batch-size must be at most 1000000",
     "--num-workers 1001": "--num-workers must be at most 1000",
 }
 
@@ -220,6 +221,8 @@ TRAIN_ERRORS = {
     "--resume missing.pt": "there is no checkpoint missing.pt",
     "--resume file": "file is damaged, or no checkpoint: resume from an older one",
     "--resume folder": "there is no checkpoint folder",
+    "--resume run": "run is a run, not a checkpoint: pass --run-dir run --resume auto",
+    f"--teacher {LONG}": "there is no teacher",
     "--resume run/model.pt": "run/model.pt is damaged, or no checkpoint",
     "--resume CHECKPOINT --batch-size 2": "pass --batch-size 4",
     "--resume CHECKPOINT --epochs 2 --max-steps 1": "pass a larger --max-steps",
@@ -320,6 +323,7 @@ PREDICT_ERRORS = {
     "folders/zero-bytes/train/a/0.png": "unreadable: mend or remove folders/zero-bytes",
     "folders/bomb/train/a/0.png": "unreadable: mend or remove folders/bomb",
     "folder/val/a --weights missing/model.pt": "there is no file missing/model.pt",
+    f"folder/val/a --weights {LONG}": "there is no file x",
     "folder/val/a --weights folder --config run/config.json": "use another file",
     "folder/val/a --weights missing.pt --config run/config.json": "there is no file",
     "folder/val/a --weights file --config run/config.json": "use another file",
@@ -370,8 +374,7 @@ CONVERT_ERRORS = {
 }
 
 FROM_THE_PROJECT = (
-    *("must be", "must rise", "is for --schedule"),
-    *("looks in --run-dir", "is for --teacher"),
+    *("must be", "must rise", "is for --", "looks in --run-dir"),
     "name at least one image",
 )
 """What the project's own words of a usage error contain; others are tyro's."""

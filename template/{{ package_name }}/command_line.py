@@ -61,20 +61,27 @@ def as_command() -> Iterator[None]:
             print(f"error: {out_of_memory(error)}", file=sys.stderr)
             sys.exit(1)
         except OSError as error:
-            try:
-                print(flush=True)
-            except OSError:
-                # Python would try again at its end, and complain.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                # Whoever closed a pipe has seen enough.
-                if not isinstance(error, BrokenPipeError):
-                    reason = f"is the disk full? ({error.strerror})"
-                    print(f"error: cannot write the output, {reason}", file=sys.stderr)
-                sys.exit(1)
-            raise  # It was a file, or the pipe to another process, which has died.
+            if not is_of_output(error):
+                raise  # It was a file, or the pipe to another process, which has died.
+            # Python would try again at its end, and complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            # Whoever closed a pipe has seen enough.
+            if not isinstance(error, BrokenPipeError):
+                reason = f"is the disk full? ({error.strerror})"
+                print(f"error: cannot write the output, {reason}", file=sys.stderr)
+            sys.exit(1)
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr)
             sys.exit(130)
+
+
+def is_of_output(error: OSError) -> bool:
+    """Returns whether an error was met in writing to the standard output."""
+    try:
+        sys.stdout.flush()  # What could not be written is still to be.
+    except OSError as again:
+        return again.errno == error.errno
+    return False
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -1,6 +1,7 @@
 """Trained models: weights, with what the config.json of their run says of them."""
 
 import json
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ def load_trained(weights: Path, config: Path | None, device: torch.device) -> Tr
     Raises:
         UserError: one of the files is missing, damaged, or of another model.
     """
-    if not weights.exists():
+    if not os.path.exists(weights):
         raise UserError(f"there is no file {weights}: pass the model.pt of a run")
     settings, classes, preprocessing = read_config(
         config or weights.with_name("config.json")
