@@ -52,7 +52,6 @@ EXCEPTIONS = {
         r"AveragedModel|n_averaged",
         r"A training checkpoint will do too",
     ),
-    "tests/data/test_data.py": (r"ipynb_checkpoints",),
     "tests/models/test_models.py": (
         r"in_a_checkpoint",
         r"checkpoint\.pt",
