@@ -145,7 +145,8 @@ TRICKS = list(questions())
 def test_each_trick_comes_and_goes(trick, workshop):
     """In the projects without a trick, with one of the others, and with all others.
 
-    A few others are drawn: all pairs would be twice the square of the tricks. Each has what the trick needs, and nothing that it excludes.
+    A few others are drawn: all pairs would be twice the square of the tricks. Each has
+    what the trick needs, and nothing that it excludes.
     """
     others = [other for other in TRICKS if other != trick]
     drawn = Random(f"{PROOF_SEED} {trick}").sample(others, 6)
