@@ -193,24 +193,26 @@ def write_text("""
 
 
 STEP = "    updated = scaled_step(run.scaler, run.optimizer)\n"
-CLIP = "    nn.utils.clip_grad_norm_(run.model.parameters(), 1.0)\n"
+CLIP = "    clip_grad_norm_(run.model.parameters(), 1.0)\n"
+IMPORTED = "from torch import Tensor"
+IMPORT = (IMPORTED, f"from torch.nn.utils import clip_grad_norm_\n{IMPORTED}")
 
 
 @change(RECOMMENDED, WITH_SEVERAL)
 def clipping() -> Edit:
     unscale = "    run.scaler.unscale_(run.optimizer)\n"
-    return {"train.py": [(STEP, unscale + CLIP + STEP)]}
+    return {"train.py": [(STEP, unscale + CLIP + STEP), IMPORT]}
 
 
 @change(RECOMMENDED, WITH_SEVERAL, wrong=True)
 def clipping_of_scaled_gradients() -> Edit:
-    return {"train.py": [(STEP, CLIP + STEP)]}
+    return {"train.py": [(STEP, CLIP + STEP), IMPORT]}
 
 
 @change(Subset.of("accumulation"), WITH_SEVERAL, wrong=True)
 def clipping_of_micro_batches() -> Edit:
     add = "    run.totals.add(sums, len(targets))\n"
-    return {"train.py": [(add, CLIP + add)]}
+    return {"train.py": [(add, CLIP + add), IMPORT]}
 
 
 @change(RECOMMENDED, everything(label_smoothing=False, class_balance=False))
