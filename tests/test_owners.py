@@ -270,5 +270,6 @@ def test_a_change_breaks_few_tests(name, subset, tmp_path, zygote, phase):
     print(f"{name} in {subset}: {len(made)} files, {len(broken)} tests broken {broken}")
     if CHANGES[name].wrong:
         assert broken
+        assert "NameError" not in said, said
     else:
         assert len(broken) <= MOST_BROKEN, said
