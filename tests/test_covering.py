@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import training
 from rendering import render_subset
-from subsets import PROOF_SEED, Subset, covering_array, everything
+from subsets import PROOF_SEED, SEED_OF_PAIRS, Subset, covering_array, everything
 
 ROWS = covering_array()
-PAIRS = covering_array(2)
+PAIRS = covering_array(2, SEED_OF_PAIRS)
 OF_THE_PROOF = covering_array(3, PROOF_SEED)
 
 AS_USERS_DO = [
@@ -146,17 +146,29 @@ def in_a_new_process(project, *arguments):
 
 @pytest.mark.long
 def test_the_types_check(tmp_path, phase):
-    """In one test: to read the dependencies takes mypy longer than a project."""
-    mypy = ("-m", "mypy", "--cache-dir", tmp_path / "cache")
-    for subset in ROWS:
-        project = render_subset(tmp_path / str(subset), subset)
-        with phase("mypy"):
-            said = python(project, *mypy)
-        assert said.startswith("Success: no issues found in ")
+    """In one test: to read the dependencies takes mypy longer than ten projects."""
+    mypy = check_the_types(PAIRS, tmp_path, phase)
+    project = render_subset(tmp_path / "broken", PAIRS[0])
     with (project / "train.py").open("a", encoding="utf-8") as file:
         file.write("\n\nmain(0)\n")
     with pytest.raises(AssertionError, match=r"\[arg-type\]"):
         python(project, *mypy)
+
+
+@pytest.mark.proof
+def test_the_types_of_every_row_check(tmp_path, phase):
+    check_the_types(OF_THE_PROOF, tmp_path, phase)
+
+
+def check_the_types(subsets, directory, phase):
+    """Returns the command that checks a project."""
+    mypy = ("-m", "mypy", "--cache-dir", directory / "cache")
+    for subset in subsets:
+        project = render_subset(directory / str(subset), subset)
+        with phase("mypy"):
+            said = python(project, *mypy)
+        assert said.startswith("Success: no issues found in ")
+    return mypy
 
 
 @pytest.mark.long

@@ -17,21 +17,22 @@ class SmallCNN(nn.Module):
     Args:
         num_classes: number of logits.
         dropout: probability of dropping a pooled feature.
+        width: channels of the first block; each of the next has twice as many.
     """
 
-    def __init__(self, num_classes: int, dropout: float = 0.1) -> None:
+    def __init__(self, num_classes: int, dropout: float = 0.1, width: int = 16) -> None:
         super().__init__()
         self.features = nn.Sequential(
-            conv_block(3, 16),
+            conv_block(3, width),
             nn.MaxPool2d(2),
-            conv_block(16, 32),
+            conv_block(width, 2 * width),
             nn.MaxPool2d(2),
-            conv_block(32, 64),
+            conv_block(2 * width, 4 * width),
             nn.MaxPool2d(2),
-            conv_block(64, 128),
+            conv_block(4 * width, 8 * width),
         )
         self.dropout = nn.Dropout(dropout)
-        self.classifier = nn.Linear(128, num_classes)
+        self.classifier = nn.Linear(8 * width, num_classes)
         self.apply(init_weights)
 
     def forward(self, images: Tensor) -> Tensor:
