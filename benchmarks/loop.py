@@ -130,10 +130,9 @@ def make_run(train: ModuleType, directory: Path, steps: int, **options: Any) -> 
     settings = train.Settings(
         epochs=EPOCHS,
         num_workers=0,
-        device="cpu",
         run_dir=directory,
         log_every=EPOCHS * steps,  # The loops by hand print nothing.
-        **options,
+        **{"device": "cpu"} | options,
     )
     make_loader = train.make_train_loader
 

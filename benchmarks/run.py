@@ -12,6 +12,7 @@ from loop import measure_loops
 from measure import Row
 from rendering import measure_rendering
 from scaling import measure_scaling
+from tricks import measure_tricks
 
 
 def measure_frameworks() -> Iterator[Row]:
@@ -31,6 +32,7 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "hdf5": measure_hdf5,
     "rendering": measure_rendering,
     "scaling": measure_scaling,
+    "tricks": measure_tricks,
 }
 
 
