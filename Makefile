@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test proof try lint docs bench release-check clean
+.PHONY: demo test proof try lint docs bench gpu gpu.tar.gz release-check clean
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -58,6 +58,25 @@ docs: .venv/installed
 bench: .venv/installed-bench
 	OMP_NUM_THREADS=1 .venv/bin/python benchmarks/run.py
 
+# Trains on a GPU, and measures each trick there. What it needs, where there is no Copier and
+# no network, is in gpu.tar.gz; there: make gpu PYTHON=python3, with what a project needs.
+gpu: build/projects
+	TORCH_TRICKS_RENDERED=build/projects/rows \
+		$(PYTHON) -m pytest -p no:cacheprovider -m gpu tests/test_gpu.py
+	$(PYTHON) benchmarks/run.py --only tricks
+
+gpu.tar.gz:
+	rm -rf build/projects
+	$(MAKE) build/projects
+	tar --create --gzip --file $@ Makefile pyproject.toml tests benchmarks build/projects
+
+build/projects:
+	$(MAKE) .venv/installed
+	rm -rf $@.new
+	.venv/bin/python tests/rendering.py --covering $@.new/rows
+	.venv/bin/python benchmarks/tricks.py --render $@.new/benchmarks
+	mv $@.new $@
+
 # Checks whether a version can be released: make release-check VERSION=0.2.0
 # Its wheel is installed as anybody would, from the package index.
 release-check: .venv/installed
@@ -72,4 +91,4 @@ release-check: .venv/installed
 	$(MAKE) proof
 
 clean:
-	rm -rf .venv .venv-floor build demo
+	rm -rf .venv .venv-floor build demo gpu.tar.gz

@@ -12,6 +12,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
+RENDERED = ROOT / "build" / "projects" / "benchmarks"
+"""Where `make gpu.tar.gz` has rendered projects for a machine that has no Copier."""
 
 
 class Row(NamedTuple):
@@ -116,7 +118,12 @@ def copy_command(template: str, destination: Path, *options: str) -> list[str]:
 
 
 def render(directory: Path, package: str, preset: str, **tricks: Any) -> Path:
-    """Renders a preset, or with `custom` some tricks, with the real command."""
+    """Renders a preset, or with `custom` some tricks, with the real command.
+
+    Without Copier it returns where that was done before.
+    """
+    if importlib.util.find_spec("copier") is None:
+        return RENDERED / package
     answers = {"project_name": "Bench", "package_name": package, "preset": preset}
     answers |= tricks
     options = [f"--data={name}={value}" for name, value in answers.items()]

@@ -1,9 +1,13 @@
 """A step of a project with one trick, beside a step of the plain project: time and memory.
 
 On a CUDA device if there is one. No bound holds for these: what a trick gains depends on
-the device, the network and the size of its images.
+the device, the network and the size of its images. As a command it renders the projects,
+for a machine that has no Copier:
+
+    python benchmarks/tricks.py --render DIRECTORY
 """
 
+import argparse
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -38,12 +42,16 @@ def measure_tricks() -> Iterator[Row]:
     """Compares each trick with the plain project, from the same weights."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(prefix="bench-tricks-") as directory:
-        plain = import_train(render(Path(directory), "plain_project", "minimal"))
-        for trick, flags in TRICKS.items():
-            project = render(
-                Path(directory), f"{trick}_project", "custom", tricks=f"[{trick}]"
-            )
-            yield from compare(trick, import_train(project), flags, plain)
+        plain, *others = map(import_train, render_all(Path(directory)))
+        for (trick, flags), train in zip(TRICKS.items(), others, strict=True):
+            yield from compare(trick, train, flags, plain)
+
+
+def render_all(directory: Path) -> Iterator[Path]:
+    """Renders the plain project, and one with each trick."""
+    yield render(directory, "plain_project", "minimal")
+    for trick in TRICKS:
+        yield render(directory, f"{trick}_project", "custom", tricks=f"[{trick}]")
 
 
 def compare(
@@ -97,3 +105,9 @@ def peak_memory(call: Callable[[], Any]) -> int:
     changes = [event for event in events if event.name() == "[memory]"]
     changes.sort(key=lambda event: event.start_ns())
     return max(accumulate(event.nbytes() for event in changes))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--render", type=Path, required=True, metavar="DIRECTORY")
+    print(*render_all(parser.parse_args().render), sep="\n")
