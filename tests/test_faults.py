@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -472,6 +473,7 @@ OTHER = {
     "check_images": True,
     "image_size": 9,
     "model": "resnet18",
+    "freeze": "'features.2.*' '*.bias'",
     "batch_size": 5,
     "accumulation_steps": 3,
     "lr": 0.1,
@@ -585,7 +587,8 @@ def as_flag(name, value):
     flag = f"--{name.replace('_', '-')}"
     if value is True:
         return [flag]
-    return [flag, *(value.split() if name == "milestones" else [value])]
+    several = name in ("freeze", "milestones")
+    return [flag, *(shlex.split(value) if several else [value])]
 
 
 @pytest.mark.proof

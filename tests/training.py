@@ -31,6 +31,7 @@ COMMON = (
 OF_TRICK = {
     "amp": ("--amp-dtype", "bfloat16"),
     "accumulation": ("--accumulation-steps", ACCUMULATION_STEPS),
+    "freeze": ("--freeze", "features.0.*"),
     "schedule": ("--schedule", "plateau", "--plateau-patience", 0),
     "early_stopping": ("--patience", 1),
     "swa": ("--swa-start", 0.5),
