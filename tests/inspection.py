@@ -44,7 +44,7 @@ def words_by_owners() -> dict[tuple[str, ...], list[str]]:
 TRACES = words_by_owners()
 
 # Words that a file may say all the same. Every project can load the weights of others,
-# whatever those were wrapped in.
+# whatever those were wrapped in, and torch's cache has a name of its own.
 EXCEPTIONS = {
     f"{PACKAGE}/data/hdf5.py": (r"itertools import accumulate", r"\*accumulate\("),
     f"{PACKAGE}/models/weights.py": (
@@ -52,6 +52,8 @@ EXCEPTIONS = {
         r"AveragedModel|n_averaged",
         r"A training checkpoint will do too",
     ),
+    f"{PACKAGE}/models/pretrained.py": (r'get_dir\(\), "checkpoints"',),
+    "tests/models/test_pretrained.py": (r"torch/hub/checkpoints",),
     "tests/models/test_models.py": (
         r"in_a_checkpoint",
         r"checkpoint\.pt",

@@ -120,6 +120,7 @@ TRAIN_USAGE = {
     "--learning-rate 0.1": "--learning-rate",
     "--batchsize 4": "--batch-size",
     "stray": "stray",
+    "--pretrained --init-weights run/model.pt": "are two beginnings: pass one of them",
     "--temperature 2": "--temperature is for --teacher: pass that too",
     "--distillation-weight 1": "--distillation-weight is for --teacher: pass that too",
     "--l1 inf": "--l1 must be a finite number",
@@ -195,6 +196,15 @@ TRAIN_ERRORS = {
     "--teacher missing.pt": "there is no teacher missing.pt: pass another --teacher",
     "--teacher file": "there is no config.json that says what file is: pass --teach",
     "--teacher file --teacher-model cnn": "file is damaged, or holds more than",
+    "--pretrained": "cnn has no pretrained weights: pass a --model of torchvision's",
+    "--pretrained --model resnet81": "resnet81 has no pretrained weights: pass a",
+    "--init-weights missing.pt": "there is no file missing.pt",
+    "--init-weights file": "file is damaged, or holds more than tensors",
+    "--init-weights weights/list.pt": "list.pt holds no weights: pass a file saved",
+    "--init-weights weights/other.pt": "of another model, as they hold layer.weight",
+    "--init-weights run/model.pt --model resnet18": "pass the --model that they are",
+    "--init-weights weights/foreign/pytorch_model.bin": "foreign/config.json, which",
+    f"--init-weights {LONG}": "is damaged, or holds more than tensors",
     "--freeze 'fc.*'": "--freeze fc.* matches no weight: try features.* or classifier.*",
     "--freeze 'feature.*'": "--freeze feature.* matches no weight: try features.* or",
     "--freeze '*'": "--freeze leaves nothing to train: pass patterns that leave out",
@@ -240,6 +250,7 @@ OFFLINE_ERRORS = {
     "--data mnist --data-dir mnist/zero-bytes": "check the network, or put its files",
     "--data mnist --data-dir mnist/text": "check the network, or put its files",
     "--data cifar10 --data-dir cifar10": "check the network, or put its files",
+    "--model resnet18 --pretrained": "check the network, put the file at torch/hub/che",
 }
 """Without a network, where torchvision tries to download what is missing."""
 
@@ -377,7 +388,7 @@ CONVERT_ERRORS = {
 }
 
 FROM_THE_PROJECT = (
-    *("must be", "must rise", "is for --", "looks in --run-dir"),
+    *("must be", "must rise", "is for --", "looks in --run-dir", "two beginnings"),
     "name at least one image",
 )
 """What the project's own words of a usage error contain; others are tyro's."""
@@ -473,6 +484,7 @@ OFFLINE = """
 import os, runpy, sys
 for scheme in ("http", "https"):
     os.environ[f"{scheme}_proxy"] = "http://127.0.0.1:9"
+os.environ["TORCH_HOME"] = "torch"
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
@@ -670,6 +682,9 @@ def make_weights(world: Path) -> None:
     (weights / "empty.pt").write_bytes(b"")
     torch.save([1, 2, 3], weights / "list.pt")
     torch.save({"layer.weight": torch.zeros(2, 2)}, weights / "other.pt")
+    (weights / "foreign").mkdir()
+    shutil.copy(world / "run" / "model.pt", weights / "foreign" / "pytorch_model.bin")
+    (weights / "foreign" / "config.json").write_text('{"architectures": []}')
     config = json.loads((world / "run" / "config.json").read_text())
     cnn, names = config["settings"], config["classes"]
     preprocessing = config["preprocessing"]
@@ -757,7 +772,8 @@ def test_one_line(row, status, says, world, zygote):
         assert made == ({"out", "out/config.json"} | checkpoint if trained else set())
     elif row.startswith("offline.py"):
         # torchvision makes directories for what it is about to download.
-        assert made <= {"empty/MNIST", "empty/MNIST/raw"}
+        places = {"torch", "torch/hub", "torch/hub/checkpoints"}
+        assert made <= {"empty/MNIST", "empty/MNIST/raw"} | places
     else:
         assert not made
 

@@ -473,6 +473,7 @@ OTHER = {
     "check_images": True,
     "image_size": 9,
     "model": "resnet18",
+    "pretrained": True,
     "freeze": "'features.2.*' '*.bias'",
     "batch_size": 5,
     "accumulation_steps": 3,
@@ -543,6 +544,7 @@ def test_changed_settings(
     others = OTHER | {
         "data_dir": moved,
         "run_dir": tmp_path / "new",
+        "init_weights": whole / "model.pt",
         "teacher": whole / "model.pt",
         "resume": checkpoints(started)[0],
     }
@@ -552,8 +554,9 @@ def test_changed_settings(
         r"`--([\w-]+)`", " ".join(re.findall(r"(?m)^\| .*`--.*", page))
     )
     assert {name.replace("-", "_") for name in documented} == set(may_change)
-    # The file of a teacher may move, but a run without one stays so.
-    fixed = {*saved} - {*may_change} | {"teacher"}
+    # Files may move, but a run without one stays so.
+    files = {"init_weights", "teacher"}
+    fixed = {*saved} - {*may_change} | files
     for name, value in others.items():
         assert str(value) != str(saved[name]), name
         changes = dict(sorted(({name: value} | ALONG.get(name, {})).items()))
@@ -570,13 +573,15 @@ def test_changed_settings(
         result = zygote.run(project, "train.py", *arguments)
         if name in fixed:
             named = [
-                f"--{other.replace('_', '-')} {saved[other]} (not "
-                f"{'FILE' if other == 'teacher' else changed})"
+                f"{shlex.join(map(str, as_flag(other, saved[other])))} (not "
+                f"{'FILE' if other in files else changed})"
                 for other, changed in changes.items()
                 if other in fixed
             ]
+            anew = ", or begin anew with its weights by --init-weights"
             assert one_line(result) == (
-                f"error: pass {' '.join(named)} to go on from {resumed}\n"
+                f"error: pass {' '.join(named)} to go on from {resumed}"
+                f"{anew if name == 'freeze' else ''}\n"
             )
         else:
             assert (result.returncode, result.stderr) == (0, ""), name
@@ -585,8 +590,8 @@ def test_changed_settings(
 def as_flag(name, value):
     """Returns a setting as arguments of the command line."""
     flag = f"--{name.replace('_', '-')}"
-    if value is True:
-        return [flag]
+    if isinstance(value, bool):
+        return [flag if value else f"--no-{flag.removeprefix('--')}"]
     several = name in ("freeze", "milestones")
     return [flag, *(shlex.split(value) if several else [value])]
 
