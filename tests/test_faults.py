@@ -442,6 +442,24 @@ def test_checkpoint_of_a_project_with_other_tricks(
         assert message.endswith(f" to go on from {path}\n")
 
 
+def test_checkpoints_move_to_other_kernels_and_layouts(folder, hdf5, zygote, tmp_path):
+    """To a project with other ones and back: close, as sums are made in another order."""
+    plain = Subset.of("seeding", "resume")
+    others = Subset.of("seeding", "resume", "fused_optimizer", "channels_last")
+    projects = [
+        render_subset(tmp_path / str(subset), subset) for subset in (plain, others)
+    ]
+    flags = training.flags(plain, folder, hdf5)
+    training.train(zygote.run, projects[0], *flags, "--run-dir", tmp_path / "whole")
+    for project, steps in zip([*projects, *projects], (2, 4, 6, 99), strict=True):
+        values = (*flags, "--max-steps", steps)
+        goes_on(zygote.run, project, tmp_path / "run", *values)
+    runs = (tmp_path / "whole", tmp_path / "run")
+    for one, other in zip(*map(training.read_metrics, runs), strict=True):
+        for name in ("train_loss", "val_loss"):
+            assert one[name] == pytest.approx(other[name], rel=1e-4)
+
+
 def test_files_never_run_code(project, flags, zygote, whole, started, folder, tmp_path):
     *_, newest = checkpoints(started)
     result = zygote.run(project, faults.SCRIPT, "attack", tmp_path, newest)
