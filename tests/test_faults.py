@@ -496,6 +496,7 @@ OTHER = {
     "batch_size": 5,
     "accumulation_steps": 3,
     "lr": 0.1,
+    "layer_decay": 0.9,
     "optimizer": "sgd",
     "momentum": 0.8,
     "weight_decay": 0.2,
