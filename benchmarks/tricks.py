@@ -23,7 +23,10 @@ from torch.profiler import ProfilerActivity, profile
 
 TRICKS: dict[str, dict[str, Any]] = {
     "amp": {},
+    "channels_last": {},
+    "cudnn_benchmark": {},
     "ema": {},
+    "fused_optimizer": {},
     "grad_clipping": {},
 }
 """Those that change what a step does, with the settings that turn them on."""
