@@ -94,6 +94,7 @@ TRAIN_USAGE = {
     "--random-erasing -0.1": "--random-erasing must be at least 0",
     "--random-erasing 1.1": "--random-erasing must be at most 1",
     "--random-erasing nan": "--random-erasing must be at least 0",
+    "--data-on-device": "they are read once: add --augment none",
     "--label-smoothing -0.1": "--label-smoothing must be at least 0",
     "--label-smoothing nan": "--label-smoothing must be at least 0",
     "--label-smoothing 1": "--label-smoothing must be below 1",

@@ -523,6 +523,7 @@ OTHER = {
     "swa_lr": 0.0001,
     "augment": "rand",
     "random_erasing": 0.5,
+    "data_on_device": True,
     "deterministic": True,
     "epochs": 3,
     "num_workers": 1,
@@ -548,6 +549,7 @@ ALONG = {
     "temperature": {"teacher": OTHER["teacher"]},
     "distillation_weight": {"teacher": OTHER["teacher"]},
     "momentum": {"optimizer": "sgd"},
+    "data_on_device": {"augment": "none"},
 }
 """What must change with a setting, as it means nothing alone."""
 
