@@ -62,6 +62,9 @@ ALONE = (
 )
 """Tricks that may change the accuracy, and flags that are no defaults."""
 
+TOGETHER = {"fine_tuning": "pretrained freeze layerwise_lr"}
+"""Tricks that one project has, by the name of all."""
+
 BATCH = 16
 SHAPES_SIZE = 24
 
@@ -165,7 +168,8 @@ def measure_class_balance(lab: Lab) -> None:
     source = lab.sources[name]
     folder = lab.directory / "rare"
     folder.mkdir()
-    for index in take(source.val.targets, [0] * rare + [source.val_count], 0).tolist():
+    counts_of_val = dict(enumerate([0] * rare + [source.val_count]))
+    for index in take(source.val.targets, counts_of_val, 0).tolist():
         Image.fromarray(source.val.pixels[index]).save(folder / f"{index}.png")
 
     columns = ("mean recall", "difference", "of the rare", "difference")
@@ -205,9 +209,57 @@ def measure_distillation(lab: Lab) -> None:
     print()
 
 
+def measure_fine_tuning(lab: Lab) -> None:
+    """Prints what a network of five digits is worth to one of few images of the others."""
+    name, trick = "few-mnist", "fine_tuning"
+    first, few = [], []
+    for seed in lab.seeds:
+        many = write_data(lab, name, seed, [500] * 5, range(5))
+        few.append(write_data(lab, name, seed, [10] * 5, range(5, 10)))
+        # With random weights below it, the head has no reason to be faster.
+        row = f"{trick} --layer-decay 1"
+        first.append(make_task(lab, row, name, many, seed, factor=2))
+    lab.pool.map(train, first, chunksize=1)
+    begun = [f"{trick} --init-weights {without_head(task.run)}" for task in first]
+
+    def run(rows: Sequence[str], factor: float = 1) -> tuple[list[Task], list[float]]:
+        tasks = [
+            make_task(lab, row, name, data, seed, factor)
+            for row, data, seed in zip(rows, few, lab.seeds)
+        ]
+        return tasks, accuracies(lab.pool.map(train, tasks, chunksize=1))
+
+    show("fine-tuning, 50 images of five digits", "accuracy", "difference")
+    _, base = run([f"{trick} --layer-decay 1"] * len(begun))
+    show("random weights", percent(base))
+    kept = "--freeze features.*"
+    rows = {
+        "a new head on frozen features": kept,
+        "all at one rate": "--layer-decay 1",
+        "all with layer decay": "",
+    }
+    for words, flags in rows.items():
+        _, ours = run([f"{row} {flags}" for row in begun])
+        show(words, percent(ours), gain(ours, base))
+    heads, _ = run([f"{row} {kept}" for row in begun], factor=0.5)
+    rows_after = [f"{trick} --init-weights {task.run / 'model.pt'}" for task in heads]
+    _, ours = run(rows_after, factor=0.5)
+    show("half the steps each: head, then all", percent(ours), gain(ours, base))
+    print()
+
+
+def without_head(run: Path) -> Path:
+    """Returns weights of which the last layer is left out, beside their config.json."""
+    weights = torch.load(run / "model.pt", weights_only=True)
+    path = run / "headless.pt"
+    kept = {n: w for n, w in weights.items() if not n.startswith("classifier.")}
+    torch.save(kept, path)
+    return path
+
+
 def make_project(directory: Path, trick: str) -> Path:
     """Renders a project with a trick or none, and gives it the data sets."""
-    tricks = ",".join(["seeding", *trick.split()])
+    tricks = ",".join(["seeding", *TOGETHER.get(trick, trick).split()])
     package = f"with_{trick or 'none'}"
     project = render(directory, package, "custom", tricks=f"[{tricks}]")
     with (project / package / "data" / "datasets.py").open("a") as file:
@@ -216,7 +268,7 @@ def make_project(directory: Path, trick: str) -> Path:
 
 
 def make_task(
-    lab: Lab, row: str, name: str, data: Path, seed: int, factor: int = 1
+    lab: Lab, row: str, name: str, data: Path, seed: int, factor: float = 1
 ) -> Task:
     """Returns a training for a row of the table.
 
@@ -276,33 +328,42 @@ def run_script(project: Path, script: str, *flags: object) -> str:
 
 
 def write_data(
-    lab: Lab, name: str, seed: int, counts: Sequence[int] | None = None
+    lab: Lab,
+    name: str,
+    seed: int,
+    counts: Sequence[int] | None = None,
+    classes: Sequence[int] | None = None,
 ) -> Path:
-    """Draws training images, and returns the directory with both splits."""
+    """Draws training images, and returns the directory with both splits.
+
+    Args:
+        counts: images of each class.
+        classes: those that are drawn. None: all.
+    """
     source = lab.sources[name]
-    classes = sorted(set(source.train.targets.tolist()))
+    classes = classes or sorted(set(source.train.targets.tolist()))
     drawn = {
         "train": (source.train, counts or [source.count] * len(classes), seed),
         "val": (source.val, [source.val_count] * len(classes), 0),
     }
     directory = Path(tempfile.mkdtemp(prefix="data-", dir=lab.directory))
     for split, (images, wanted, key) in drawn.items():
-        indices = take(images.targets, wanted, key)
+        indices = take(images.targets, dict(zip(classes, wanted)), key)
         pixels = torch.from_numpy(images.pixels[indices])
         saved = {
             "images": pixels.permute(0, 3, 1, 2),
-            "targets": images.targets[indices].tolist(),
+            "targets": [classes.index(t) for t in images.targets[indices].tolist()],
             "classes": list(map(str, classes)),
         }
         torch.save(saved, directory / f"{split}.pt")
     return directory
 
 
-def take(targets: np.ndarray, counts: Sequence[int], seed: int) -> np.ndarray:
+def take(targets: np.ndarray, counts: dict[int, int], seed: int) -> np.ndarray:
     """Draws the indices of so many images of each class."""
     rng = np.random.default_rng(seed)
     drawn = []
-    for target, count in enumerate(counts):
+    for target, count in counts.items():
         found = rng.permutation(np.flatnonzero(targets == target))
         assert len(found) >= count, f"class {target} has {len(found)} images"
         drawn.append(found[:count])
@@ -345,7 +406,7 @@ def open_digits() -> tuple[Images, Images]:
     """Reads scikit-learn's digits, and keeps 120 of each class for validation."""
     digits = load_digits()
     pixels = as_rgb((digits.images * 255 / 16).astype(np.uint8))
-    val = take(digits.target, [120] * 10, 0)
+    val = take(digits.target, dict.fromkeys(range(10), 120), 0)
     train = np.setdiff1d(np.arange(len(pixels)), val)
     return (
         Images(pixels[train], digits.target[train]),
@@ -391,6 +452,7 @@ PARTS: dict[str, Callable[[Lab], None]] = {
     "wrong-labels": measure_wrong_labels,
     "class-balance": measure_class_balance,
     "distillation": measure_distillation,
+    "fine-tuning": measure_fine_tuning,
 }
 
 
@@ -410,7 +472,8 @@ def main() -> None:
         # A fork for each training, so that nothing is left of another one.
         get_context("fork").Pool(maxtasksperchild=1) as pool,
     ):
-        tricks = sorted({"", "class_balance", "distillation", *map(trick_of, ALONE)})
+        alone = map(trick_of, ALONE)
+        tricks = sorted({"", "class_balance", "distillation", *TOGETHER, *alone})
         make = partial(make_project, Path(directory))
         projects = dict(zip(tricks, pool.map(make, tricks, chunksize=1)))
         sources = {

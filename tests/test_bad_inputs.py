@@ -393,7 +393,7 @@ CONVERT_ERRORS = {
 
 FROM_THE_PROJECT = (
     *("must be", "must rise", "is for --", "looks in --run-dir", "two beginnings"),
-    "name at least one image",
+    *("name at least one image", "they are read once"),
 )
 """What the project's own words of a usage error contain; others are tyro's."""
 

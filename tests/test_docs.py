@@ -190,13 +190,19 @@ def test_the_readme_of_every_project_has_whole_sections():
     template = environment.from_string(source)
     titles = {trick.name: trick.title for trick in TRICKS}
     names = {"project_name": "A", "description": "B", "package_name": "c"}
+    computed = {
+        name: environment.compile_expression(config[name]["default"].strip("{ }"))
+        for name in ("distributed", "epoch_sampler")
+    }
     for subset in all_subsets():
+        answers = subset.answers
+        answers |= {"distributed": computed["distributed"](**answers)}
         text = template.render(
             **names,
-            **subset.answers,
+            **answers,
+            epoch_sampler=computed["epoch_sampler"](**answers),
             catalogue=config["catalogue"]["default"],
             chosen=subset.tricks,
-            distributed=bool(subset.chosen & {"ddp", "fsdp"}),
         )
         headings = re.findall(r"^### (.+)$", text, re.MULTILINE)
         assert headings == [titles[trick] for trick in subset.tricks]
