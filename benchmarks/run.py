@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 from hdf5 import measure_hdf5
+from images import measure_images
 from loop import measure_loops
 from measure import Row
 from rendering import measure_rendering
@@ -30,6 +31,7 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "loop": measure_loops,
     "frameworks": measure_frameworks,
     "hdf5": measure_hdf5,
+    "images": measure_images,
     "rendering": measure_rendering,
     "scaling": measure_scaling,
     "tricks": measure_tricks,

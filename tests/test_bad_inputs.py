@@ -186,7 +186,7 @@ TRAIN_ERRORS = {
     "--data hdf5 --data-dir h5/number-of-classes": "make it with convert.py",
     "--data hdf5 --data-dir h5/group": "make it with convert.py",
     "--data hdf5 --data-dir h5/float-images": "images are float32",
-    "--data hdf5 --data-dir h5/channels-last": "images are uint8 of shape",
+    "--data hdf5 --data-dir h5/channels-last": "images are of shape (6, 8, 8, 3)",
     "--data hdf5 --data-dir h5/empty": "make it with convert.py",
     "--data hdf5 --data-dir h5/empty-val": "make it with convert.py",
     "--data hdf5 --data-dir h5/few-targets": "targets are of shape (5,)",
