@@ -271,15 +271,15 @@ class TestNew:
 
     def test_everything_is_what_the_readme_says(self, project):
         project(preset="everything")
-        states = [line.split()[:2] for line in run("list").splitlines()]
-        missing = {name for state, name in states if state == "-"}
+        listed = [line.split() for line in run("list").splitlines()]
+        missing = {words[1] for words in listed if words[:1] == ["-"]}
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
         [row] = re.findall(r"^\| `everything` \| (.*)", readme, re.MULTILINE)
-        names = {trick.name for trick in TRICKS}
-        assert {*re.findall(r"`(\w+)`", row)} & names == missing
+        forms = {trick.name: trick.forms for trick in TRICKS}
+        assert {*re.findall(r"`(\w+)`", row)} & forms.keys() == missing
         for name in missing:
-            refusal = run("add", name, code=2)
-            assert f"{name} needs parallel=ddp or parallel=fsdp: take that" in refusal
+            needed = " or ".join(f"parallel={form}" for form in forms[name])
+            assert f"{name} needs {needed}: take that" in run("add", name, code=2)
 
     def test_an_empty_folder_is_filled(self, tmp_path, fresh, monkeypatch):
         monkeypatch.chdir(tmp_path)

@@ -439,7 +439,8 @@ def test_checkpoint_of_a_project_with_other_tricks(
         arguments = (*values, "--run-dir", tmp_path / "new", "--resume", path)
         message = one_line(zygote.run(other, "train.py", *arguments))
         assert f" {named} " in message
-        assert message.endswith(f" to go on from {path}\n")
+        anew = ", or begin anew with its weights by --init-weights"
+        assert message.endswith(f" to go on from {path}{anew * (other == project)}\n")
 
 
 def test_checkpoints_move_to_other_kernels_and_layouts(folder, hdf5, zygote, tmp_path):
