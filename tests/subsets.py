@@ -105,8 +105,13 @@ class Subset:
         return self._named(name for name in self.tricks if name in CORE)
 
     def __str__(self) -> str:
-        """Names the tricks that are in, a choice by its value: `seeding-dp-swa`."""
-        return self._named(self.tricks)
+        """Names the tricks that are in, a choice by its value: `seeding-dp-swa`.
+
+        Of those that would be too many for the name of a file it names the others.
+        """
+        missing = [name for name, level in self.named_levels.items() if level is False]
+        others = "-".join([self.parallel, "all-but", *missing])
+        return min(self._named(self.tricks), others, key=len)
 
     def _named(self, tricks: Iterable[str]) -> str:
         levels = self.named_levels
