@@ -28,6 +28,13 @@ AS_USERS_DO = [
 """Nothing, everything, and a row for each way to start several processes."""
 
 
+WITH_PROCESSES = [
+    next(row for row in PAIRS if row.parallel == form and "resume" in row.tricks)
+    for form in ("none", "ddp", "fsdp")
+]
+"""Those whose own tests start processes in `make test` too, which takes long."""
+
+
 def rows(*subsets):
     return pytest.mark.parametrize("subset", subsets, ids=str)
 
@@ -177,12 +184,13 @@ def check_the_types(subsets, directory, phase):
 def test_the_projects_own_tests_pass(subset, project, zygote, phase):
     """In a fork, which need not import torch again."""
     with phase("tests"):
-        own_tests_in_a_fork(project, zygote)
+        left_out = () if subset in WITH_PROCESSES else ("-m", "not slow")
+        own_tests_in_a_fork(project, zygote, *left_out)
 
 
-def own_tests_in_a_fork(project, zygote):
+def own_tests_in_a_fork(project, zygote, *flags):
     result = zygote.run(
-        *(project, PYTEST, *OWN_TESTS), timeout=900, environment=ENVIRONMENT
+        *(project, PYTEST, *OWN_TESTS, *flags), timeout=900, environment=ENVIRONMENT
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stderr == ""
@@ -198,5 +206,5 @@ def test_the_own_tests_of_every_row_pass(subset, project, phase):
 
 def check_summary(said):
     summary = said.splitlines()[-1]
-    assert " passed in " in summary
+    assert re.match(r"\d+ passed(, \d+ deselected)? in ", summary), said
     assert "skipped" not in summary
