@@ -8,6 +8,8 @@ import sys
 import pytest
 from subsets import ROOT
 
+pytestmark = pytest.mark.proof
+
 FILES = ("tests/test_covering.py", "tests/test_faults.py")
 
 
