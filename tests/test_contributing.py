@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import copier
@@ -124,15 +125,17 @@ def text_files(project: Path) -> dict[str, str]:
 
 
 def flags(files: dict[str, str]) -> set[str]:
-    """Returns the flags of a project, and `--data` with what its help names."""
+    """Returns the flags of a project; `--data` and `--model` with what their help names."""
     tree = ast.parse(files[f"{PACKAGE}/settings.py"])
     settings = next(n for n in tree.body if getattr(n, "name", "") == "Settings")
-    fields = [n.target.id for n in settings.body if isinstance(n, ast.AnnAssign)]
-    described = settings.body[2].value.value  # `--data`, below the class's docstring.
-    choices = re.findall(r"`([\w-]+)`", described)
-    return {f"--{name.replace('_', '-')}" for name in fields} | {
-        f"--data {choice}" for choice in choices
-    }
+    flags = set()
+    for field, described in pairwise(settings.body):
+        if isinstance(field, ast.AnnAssign):
+            flags.add(f"--{field.target.id.replace('_', '-')}")
+            if field.target.id in ("data", "model"):
+                choices = re.findall(r"`([\w:-]+)`", described.value.value)
+                flags |= {f"--{field.target.id} {choice}" for choice in choices}
+    return flags
 
 
 @pytest.fixture(scope="module")
