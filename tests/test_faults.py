@@ -492,6 +492,7 @@ OTHER = {
     "check_images": True,
     "image_size": 9,
     "model": "resnet18",
+    "pooling": "bilinear",
     "pretrained": True,
     "freeze": "'features.2.*' '*.bias'",
     "batch_size": 5,
