@@ -511,6 +511,7 @@ OTHER = {
     "l1": 0.1,
     "seed": 1,
     "amp_dtype": "float16",
+    "activation_checkpointing": False,
     "clip_norm": 2.0,
     "mixup_alpha": 0.3,
     "cutmix_alpha": 0.3,
