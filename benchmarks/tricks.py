@@ -9,6 +9,7 @@ for a machine that has no Copier:
 
 import argparse
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import accumulate
@@ -22,8 +23,10 @@ from measure import Row, import_train, interleave, render
 from torch.profiler import ProfilerActivity, profile
 
 TRICKS: dict[str, dict[str, Any]] = {
+    "activation_checkpointing": {},
     "amp": {},
     "channels_last": {},
+    "compile": {"compile_mode": "default"},
     "cudnn_benchmark": {},
     "ema": {},
     "fused_optimizer": {},
@@ -73,9 +76,15 @@ def compare(
             partial(train_epoch, module, run)
             for module, run in zip((train, plain), runs, strict=True)
         ]
+        first = [seconds(call) for call in calls]
         memory = [peak_memory(call) for call in calls]
         (times,) = interleave([calls], REPETITIONS)
     name = f"{SIZE['model']}, {trick} / without"
+    yield Row(
+        f"first {STEPS} steps, which compile, {name}",
+        *(f"{taken:.1f} s" for taken in first),
+        f"{first[0] / first[1]:.3f}",
+    )
     yield Row(
         f"step, {name}",
         f"{times.ours / STEPS * 1e3:.1f} ms",
@@ -88,6 +97,13 @@ def compare(
         *(f"{size / 2**20:.0f} MiB" for size in memory),
         f"{memory[0] / memory[1]:.3f}",
     )
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    """Returns how long a call takes."""
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
 
 
 def peak_memory(call: Callable[[], Any]) -> int:

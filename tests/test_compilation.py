@@ -1,0 +1,69 @@
+"""The real compiler: that of C++, as on a machine without a GPU."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+from rendering import render_subset
+from subsets import Subset
+
+# Batches of 3,000, 3,000 and 2,192 images: the shape of the last one is another.
+FLAGS = ("--image-size", "8", "--batch-size", "3000", "--epochs", "2")
+FLAGS += ("--device", "cpu", "--num-workers", "0", "--checkpoint-every", "2")
+
+
+def train(project, run, *flags, **variables):
+    command = (sys.executable, "train.py", *FLAGS, "--run-dir", run, *flags)
+    environment = os.environ | {"OMP_NUM_THREADS": "1"} | variables
+    return subprocess.run(
+        [*map(str, command)],
+        capture_output=True,
+        check=False,
+        cwd=project,
+        encoding="utf-8",
+        env=environment,
+    )
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    subset = Subset.of("seeding", "resume", "compile")
+    return render_subset(tmp_path_factory.mktemp("compiled") / "project", subset)
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs a C++ compiler")
+def test_a_compiled_run_goes_on_to_equal_bits(project, tmp_path):
+    """In a process that meets the short batch first, and near a run without."""
+    cache = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    compiled = ("--compile-mode", "default")
+    for name, *parts in (
+        ("whole", compiled),
+        ("parts", (*compiled, "--max-steps", 2), (*compiled, "--resume", "auto")),
+        ("plain", ()),
+    ):
+        for flags in parts:
+            result = train(project, tmp_path / name, *flags, **cache)
+            assert result.returncode == 0, result.stderr
+    files = [tmp_path / name / "model.pt" for name in ("whole", "parts", "plain")]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    whole, _, plain = (torch.load(file, weights_only=True) for file in files)
+    # AdamW makes steps of one size from gradients that are nothing but rounding.
+    torch.testing.assert_close(whole, plain, rtol=0.1, atol=0.02)
+    assert files[0].read_bytes() != files[2].read_bytes()
+
+
+@pytest.mark.proof
+def test_without_a_compiler_a_line_names_the_way_out(project, tmp_path):
+    nowhere = {"CXX": str(tmp_path / "g++")}
+    flags = ("--compile-mode", "default")
+    result = train(project, tmp_path / "run", *flags, **nowhere)
+    assert result.returncode == 1
+    [line] = [line for line in result.stderr.splitlines() if line.startswith("error")]
+    assert "cannot be compiled: pass --compile-mode none (" in line
+    assert "No working C++ compiler found" in line
+    assert "Traceback" not in result.stderr
+    assert not (tmp_path / "run").exists()
