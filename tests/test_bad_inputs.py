@@ -316,7 +316,7 @@ EVALUATE_ERRORS = {
     "--config missing.json": "pass the config.json of the run with --config",
     "--config configs/no-model.json": "pass the config.json of the run",
     "--config configs/settings.json": "pass the config.json of the run",
-    "--config configs/other-model.json": "check model and classes",
+    "--config configs/other-model.json": "check model, pooling and classes",
     "--device cuda:99": "pass --device cpu",
 }
 
@@ -359,9 +359,9 @@ PREDICT_ERRORS = {
     "folder/val/a --config configs/types.json": "pass the config.json of the run",
     "folder/val/a --config configs/no-model.json": "pass the config.json of the run",
     "folder/val/a --config configs/negative-size.json": "pass the config.json of the run",
-    "folder/val/a --config configs/other-model.json": "check model and classes",
+    "folder/val/a --config configs/other-model.json": "check model, pooling and classes",
     "folder/val/a --config configs/no-such-model.json": "there is no model",
-    "folder/val/a --config configs/other-classes.json": "check model and classes",
+    "folder/val/a --config configs/other-classes.json": "check model, pooling and classes",
     "folder/val/a --device cuda:99": "pass --device cpu",
 }
 
