@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import training
+import yaml
 from rendering import render, render_subset
 from subsets import ROOT, covering_array, everything, seeded_forms
 from zygote import OF_TORCH, Zygote
@@ -89,8 +90,10 @@ def test_the_tests_of_everything_pass(form, tests, tmp_path, floor_python, phase
 @needs_floor
 def test_gpu_tests_need_no_more_than_a_project(tmp_path, floor_python):
     """A machine with a GPU may have neither Copier nor the plugins of pytest."""
-    for subset in [*covering_array(), *seeded_forms()]:
-        (tmp_path / str(subset)).mkdir(exist_ok=True)
+    for subset in {*covering_array(), *seeded_forms()}:
+        (tmp_path / str(subset)).mkdir()
+        answers = tmp_path / str(subset) / ".copier-answers.yml"
+        answers.write_text(yaml.safe_dump(subset.answers), encoding="utf-8")
     result = subprocess.run(
         [floor_python, "-m", "pytest", "--collect-only", "-q", "tests/test_gpu.py"],
         capture_output=True,

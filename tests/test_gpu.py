@@ -7,6 +7,7 @@ A machine with a GPU need not have Copier: TORCH_TRICKS_RENDERED names a directo
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -16,16 +17,23 @@ import pytest
 
 RENDERED = os.environ.get("TORCH_TRICKS_RENDERED")
 
+ANSWER = re.compile(r"^(?:- |parallel: )(\w+)$", re.MULTILINE)
+"""A trick, or the form of `parallel`, in the answers file of a project."""
+
 if RENDERED:
-    ROWS = sorted(path.name for path in Path(RENDERED).iterdir())
+    files = sorted(Path(RENDERED).glob("*/.copier-answers.yml"))
+    TRICKS = {
+        path.parent.name: set(ANSWER.findall(path.read_text(encoding="utf-8")))
+        for path in files
+    }
 else:
     import rendering
     from subsets import covering_array, seeded_forms
 
     SUBSETS = {str(subset): subset for subset in [*covering_array(), *seeded_forms()]}
-    ROWS = list(SUBSETS)
+    TRICKS = {row: subset.chosen for row, subset in SUBSETS.items()}
 
-TRICKS = {row: set(row.split("-")) for row in ROWS}
+ROWS = list(TRICKS)
 
 FLAGS = ("--device", "cuda", "--image-size", 16, "--num-workers", 2, "--log-every", 1)
 
