@@ -131,7 +131,7 @@ def photo_row(
     reference: Callable[[], None],
     of_reference: str = "Pillow",
 ) -> Row:
-    """Returns how many photos come in a second, which may not be fewer."""
+    """Returns how many photos come in a second."""
     (times,) = interleave([[ours, reference]], REPETITIONS)
     return Row(
         f"{name} / {of_reference}",
@@ -157,13 +157,12 @@ def with_pillow(call: Callable[[], None]) -> Callable[[], None]:
 def begin(train: ModuleType, directory: Path, **options: Any) -> Any:
     """Starts a run of `cnn` that loads its images in this process."""
     settings = train.Settings(
-        epochs=1000,
         batch_size=BATCH,
         num_workers=0,
         run_dir=directory,
         device="cpu",
         log_every=10**6,
-        **options,
+        **{"epochs": 1000} | options,
     )
     with contextlib.redirect_stdout(io.StringIO()):
         return train.make_run(settings)

@@ -1,9 +1,11 @@
 """Runs the benchmarks and prints one table; exits with 1 if a bound is missed."""
 
 import argparse
+import importlib
 import platform
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -16,25 +18,26 @@ from scaling import measure_scaling
 from tricks import measure_tricks
 
 
-def measure_frameworks() -> Iterator[Row]:
+def measure_others(name: str) -> Iterator[Row]:
     """Compares with what the extra `bench` installs, if that is there."""
     try:
-        import frameworks
+        module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         install = f"{sys.executable} -m pip install --editable '.[bench]'"
-        yield Row(f"frameworks: left out, there is no {error.name}: {install}")
+        yield Row(f"{name}: left out, there is no {error.name}: {install}")
     else:
-        yield from frameworks.measure_frameworks()
+        yield from getattr(module, f"measure_{name}")()
 
 
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "loop": measure_loops,
-    "frameworks": measure_frameworks,
+    "frameworks": partial(measure_others, "frameworks"),
     "hdf5": measure_hdf5,
     "images": measure_images,
     "rendering": measure_rendering,
     "scaling": measure_scaling,
     "tricks": measure_tricks,
+    "recipes": partial(measure_others, "recipes"),
 }
 
 

@@ -27,12 +27,12 @@ TRICKS: dict[str, dict[str, Any]] = {
     "amp": {},
     "channels_last": {},
     "compile": {"compile_mode": "default"},
-    "cudnn_benchmark": {},
     "ema": {},
     "fused_optimizer": {},
     "grad_clipping": {},
 }
-"""Those that change what a step does, with the settings that turn them on."""
+"""Those that change what a step does, with the settings that turn them on. Of autotuned
+convolutions the choice is kept for the whole process: there is no other side to compare."""
 
 CUDA = torch.cuda.is_available()
 SIZE: dict[str, Any] = {"model": "resnet18", "device": "cpu"} | (

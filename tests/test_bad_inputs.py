@@ -204,7 +204,9 @@ TRAIN_ERRORS = {
     "--pretrained --model resnet81": "resnet81 has no pretrained weights: pass a",
     "--init-weights missing.pt": "there is no file missing.pt",
     "--init-weights file": "file is damaged, or holds more than tensors",
+    "--init-weights run": "there is no file run",
     "--init-weights weights/list.pt": "list.pt holds no weights: pass a file saved",
+    "--init-weights weights/numbers.pt": "numbers.pt holds no weights: pass a file",
     "--init-weights weights/other.pt": "of another model, as they hold layer.weight",
     "--init-weights run/model.pt --model resnet18": "pass the --model that they are",
     "--init-weights weights/foreign/pytorch_model.bin": "foreign/config.json, which",
@@ -685,6 +687,7 @@ def make_weights(world: Path) -> None:
     (weights / "truncated.pt").write_bytes(good[: len(good) // 2])
     (weights / "empty.pt").write_bytes(b"")
     torch.save([1, 2, 3], weights / "list.pt")
+    torch.save({0: torch.zeros(2)}, weights / "numbers.pt")
     torch.save({"layer.weight": torch.zeros(2, 2)}, weights / "other.pt")
     (weights / "foreign").mkdir()
     shutil.copy(world / "run" / "model.pt", weights / "foreign" / "pytorch_model.bin")

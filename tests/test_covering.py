@@ -127,8 +127,8 @@ def check_the_command_line(subset, project, folder, zygote, phase):
     # Machine, model, data, three steps, an epoch, the best one and the result: once,
     # however many ranks there are.
     *_, best, last = lines = said.splitlines()
-    rates = {"lr_scaling", "layerwise_lr"} & set(subset.tricks)
-    assert len(lines) == 9 + len(rates), said
+    say_more = {"lr_scaling", "layerwise_lr", "activation_checkpointing"}
+    assert len(lines) == 9 + len(say_more & set(subset.tricks)), said
     accuracy = f"accuracy {line['val_accuracy']:.2%}"
     assert best == f"best validation {accuracy} in epoch 1"
     result = f"validation {accuracy}"

@@ -17,7 +17,7 @@ from updating import read_files, recorded_answers
 from versions import git
 
 SCRIPTS = ("train", "evaluate", "predict", "convert")
-OF_MODULE = {"PIL": "pillow"}
+OF_MODULE = {"PIL": "pillow", "huggingface_hub": "huggingface-hub"}
 """Distributions that are not called as the module that they bring."""
 
 
