@@ -34,6 +34,9 @@ WITH_PROCESSES = [
 ]
 """Those whose own tests start processes in `make test` too, which takes long."""
 
+AT_ONCE = [Subset.of(), everything(), *WITH_PROCESSES]
+"""Those whose own tests run in `make test`; those of the other pairs are for the proof."""
+
 
 def rows(*subsets):
     return pytest.mark.parametrize("subset", subsets, ids=str)
@@ -180,7 +183,12 @@ def check_the_types(subsets, directory, phase):
 
 
 @pytest.mark.long
-@rows(*PAIRS)
+@rows(
+    *(
+        row if row in AT_ONCE else pytest.param(row, marks=pytest.mark.proof)
+        for row in PAIRS
+    )
+)
 def test_the_projects_own_tests_pass(subset, project, zygote, phase):
     """In a fork, which need not import torch again."""
     with phase("tests"):
