@@ -88,10 +88,7 @@ def conv_block('''
         f"{PACKAGE}/models/networks.py": [
             ("from typing import Any\n", imports),
             ("def conv_block(", model),
-            (
-                "        return SmallCNN(num_classes)\n",
-                "        return pretrained(num_classes)\n",
-            ),
+            ("        return SmallCNN(", "        return pretrained("),
         ],
         f"{PACKAGE}/data/datasets.py": [
             (
