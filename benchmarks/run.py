@@ -37,7 +37,6 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "rendering": measure_rendering,
     "scaling": measure_scaling,
     "tricks": measure_tricks,
-    "recipes": partial(measure_others, "recipes"),
 }
 
 
