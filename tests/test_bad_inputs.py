@@ -344,7 +344,7 @@ PREDICT_ERRORS = {
     "folders/bomb/train/a/0.png": "unreadable: mend or remove folders/bomb",
     "folder/val/a --weights missing/model.pt": "there is no file missing/model.pt",
     f"folder/val/a --weights {LONG}": "there is no file x",
-    "folder/val/a --weights folder --config run/config.json": "use another file",
+    "folder/val/a --weights folder --config run/config.json": "there is no file folder",
     "folder/val/a --weights missing.pt --config run/config.json": "there is no file",
     "folder/val/a --weights file --config run/config.json": "use another file",
     "folder/val/a --weights weights/truncated.pt": "pass the config.json of the run",
