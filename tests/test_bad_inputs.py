@@ -198,7 +198,7 @@ TRAIN_ERRORS = {
     "--data hdf5 --data-dir loop": "cannot read loop",
     f"--data hdf5 --data-dir {LONG}": "pass another --data-dir",
     "--teacher missing.pt": "there is no teacher missing.pt: pass another --teacher",
-    "--teacher file": "there is no config.json that says what file is: pass --teach",
+    "--teacher file": "there is no config.json beside file that says what it is",
     "--teacher file --teacher-model cnn": "file is damaged, or holds more than",
     "--pretrained": "cnn has no pretrained weights: pass a --model of torchvision's",
     "--pretrained --model resnet81": "resnet81 has no pretrained weights: pass a",
