@@ -34,6 +34,7 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "frameworks": partial(measure_others, "frameworks"),
     "hdf5": measure_hdf5,
     "images": measure_images,
+    "recipes": partial(measure_others, "recipes"),
     "rendering": measure_rendering,
     "scaling": measure_scaling,
     "tricks": measure_tricks,

@@ -14,7 +14,7 @@ from leaf_diseases.data.hdf5 import HDF5Images
 from leaf_diseases.settings import Settings
 from torch.utils.data import DataLoader, default_collate, get_worker_info
 
-CASES = [(0, None), (1, "fork"), (3, "fork"), (1, "spawn"), (3, "spawn")]
+CASES = [(0, None), (1, "fork"), (3, "fork"), (2, "spawn")]
 """Numbers of data loading processes, and how they are started."""
 
 

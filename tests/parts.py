@@ -8,6 +8,14 @@ import pytest
 MARKS = (pytest.mark.proof, pytest.mark.share)
 
 
+def at_once(cases: Iterable[Any], *kept: Any) -> list[Any]:
+    """Marks all cases for the proof, each time, but these."""
+    return [
+        case if case in kept else pytest.param(case, marks=pytest.mark.proof)
+        for case in cases
+    ]
+
+
 def few_of(cases: Iterable[Any], *places: int) -> list[Any]:
     """Marks all cases for a share of the proof, but those in these places."""
     cases = list(cases)

@@ -186,15 +186,17 @@ def test_example_leaves_other_projects_alone(example, tmp_path, preset):
     [Subset.of(), everything(), everything(parallel="fsdp")],
     ids=["alone", "everything", "everything with fsdp"],
 )
-def test_example_makes_a_clean_project_that_trains(example, tmp_path, subset):
+def test_example_makes_a_clean_project_that_trains(example, tmp_path, subset, zygote):
     answers = subset.answers
     answers["tricks"].append("sign_gradients")
     project = render_example(example, tmp_path / "project", **answers)
     python(project, "-m", "ruff", "check", "--isolated")
     python(project, "-m", "ruff", "format", "--check", "--isolated")
-    python(project, "-m", "pytest", "-q", "tests/optim/test_sign_gradients.py")
+    result = zygote.pytest(project, "-q", "tests/optim/test_sign_gradients.py")
+    assert result.returncode == 0, result.stdout
     short = ("--image-size", 8, "--max-steps", 3, "--num-workers", 0, "--device", "cpu")
-    python(project, "train.py", *short, "--run-dir", "run")
+    result = zygote.run(project, "train.py", *short, "--run-dir", "run")
+    assert result.returncode == 0, result.stderr
     [line] = (project / "run" / "metrics.jsonl").read_text().splitlines()
     assert json.loads(line)["step"] == 3
     assert math.isfinite(json.loads(line)["val_loss"])

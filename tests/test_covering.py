@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 import training
+from parts import few_of
 from rendering import render_subset
 from subsets import PROOF_SEED, SEED_OF_PAIRS, Subset, covering_array, everything
+from zygote import WITHOUT_PLUGINS
 
 ROWS = covering_array()
 PAIRS = covering_array(2, SEED_OF_PAIRS)
@@ -28,14 +30,17 @@ AS_USERS_DO = [
 """Nothing, everything, and a row for each way to start several processes."""
 
 
+AT_ONCE = [Subset.of(), everything()]
+"""Those whose own tests run in `make test`; those of the other pairs are for the proof."""
+
 WITH_PROCESSES = [
     next(row for row in PAIRS if row.parallel == form and "resume" in row.tricks)
     for form in ("none", "ddp", "fsdp")
 ]
-"""Those whose own tests start processes in `make test` too, which takes long."""
+"""Those whose own tests start processes too, which takes long."""
 
-AT_ONCE = [Subset.of(), everything(), *WITH_PROCESSES]
-"""Those whose own tests run in `make test`; those of the other pairs are for the proof."""
+OF_PROCESSES = ("tests/checkpoints", "tests/processes")
+"""The own tests that depend most on the form of `parallel`."""
 
 
 def rows(*subsets):
@@ -53,13 +58,11 @@ def project(subset, tmp_path):
 
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
-    # The plugins of this repository's tests take longer to import than pytest.
-    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    **WITHOUT_PLUGINS,
     # Unlike -W, it reaches the processes that torchrun starts, too.
     "PYTHONWARNINGS": "error",
 }
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2)
-PYTEST = str(Path(pytest.__file__).with_name("__main__.py"))
 OWN_TESTS = ("-q", "-W", "error", "-p", "no:cacheprovider")
 
 
@@ -158,8 +161,8 @@ def in_a_new_process(project, *arguments):
 @pytest.mark.long
 def test_the_types_check(tmp_path, phase):
     """In one test: to read the dependencies takes mypy longer than ten projects."""
-    mypy = check_the_types(PAIRS, tmp_path, phase)
-    project = render_subset(tmp_path / "broken", PAIRS[0])
+    mypy = check_the_types([*AT_ONCE, *WITH_PROCESSES], tmp_path, phase)
+    project = render_subset(tmp_path / "broken", Subset.of())
     with (project / "train.py").open("a", encoding="utf-8") as file:
         file.write("\n\nmain(0)\n")
     with pytest.raises(AssertionError, match=r"\[arg-type\]"):
@@ -183,12 +186,13 @@ def check_the_types(subsets, directory, phase):
 
 
 @pytest.mark.long
-@rows(
-    *(
-        row if row in AT_ONCE else pytest.param(row, marks=pytest.mark.proof)
-        for row in PAIRS
-    )
-)
+@rows(*WITH_PROCESSES[1:])
+def test_the_own_tests_of_processes_pass(subset, project, zygote):
+    own_tests_in_a_fork(project, zygote, *OF_PROCESSES)
+
+
+@pytest.mark.long
+@rows(*few_of(PAIRS, *map(PAIRS.index, AT_ONCE)))
 def test_the_projects_own_tests_pass(subset, project, zygote, phase):
     """In a fork, which need not import torch again."""
     with phase("tests"):
@@ -197,8 +201,8 @@ def test_the_projects_own_tests_pass(subset, project, zygote, phase):
 
 
 def own_tests_in_a_fork(project, zygote, *flags):
-    result = zygote.run(
-        *(project, PYTEST, *OWN_TESTS, *flags), timeout=900, environment=ENVIRONMENT
+    result = zygote.pytest(
+        *(project, *OWN_TESTS, *flags), timeout=900, environment=ENVIRONMENT
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stderr == ""

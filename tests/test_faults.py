@@ -288,7 +288,7 @@ def test_run_ends_if_its_directory_vanishes(project, flags, zygote, started):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_on_the_command_line(number, project, flags, zygote, tmp_path):
     """A new process with two workers; Ctrl-C signals them as well."""
-    flags = (*flags, "--epochs", 40, "--num-workers", 2, "--keep-checkpoints", 2)
+    flags = (*flags, "--epochs", 12, "--num-workers", 2, "--keep-checkpoints", 2)
     training.train(zygote.run, project, *flags, "--run-dir", tmp_path / "whole")
     directory = tmp_path / "run"
     arguments = map(str, (*flags, "--run-dir", directory))

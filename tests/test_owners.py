@@ -13,7 +13,7 @@ import pytest
 from inspection import PACKAGE
 from rendering import render_subset
 from subsets import Subset, everything
-from test_covering import ENVIRONMENT, OWN_TESTS, PYTEST
+from test_covering import ENVIRONMENT, OWN_TESTS
 
 pytestmark = pytest.mark.proof
 
@@ -256,8 +256,8 @@ def test_a_change_breaks_few_tests(name, subset, tmp_path, zygote, phase):
     assert len(made) <= MOST_FILES
     apply(made, project)
     with phase("tests"):
-        result = zygote.run(
-            *(project, PYTEST, *OWN_TESTS, "--tb=line"),
+        result = zygote.pytest(
+            *(project, *OWN_TESTS, "--tb=line"),
             timeout=900,
             environment=ENVIRONMENT,
         )

@@ -17,6 +17,7 @@ import slurm
 import torch
 import training
 from machines import free_port, is_free, two_machines
+from parts import at_once
 from rendering import render
 
 KINDS = ("ddp", "fsdp")
@@ -79,7 +80,7 @@ def unbroken(launch, unbroken_runs, tmp_path_factory):
     return unbroken
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", at_once(KINDS, "fsdp"))
 def test_killed_ranks_start_again(kind, launch, unbroken, tmp_path):
     events = "kill:1:5,kill-saving:0:6"
     run = tmp_path / "run"
@@ -90,7 +91,7 @@ def test_killed_ranks_start_again(kind, launch, unbroken, tmp_path):
     training.check_same_run(unbroken(kind), run)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", at_once(KINDS, "ddp"))
 def test_a_rank_that_hangs_is_named(kind, launch, tmp_path):
     result = launch(kind, tmp_path / "run", "--timeout", 5, events="hang:1:4")
     assert result.returncode == 1
@@ -115,7 +116,7 @@ def test_an_unreadable_image_is_named_with_the_rank(launch, folder, tmp_path):
     assert not (tmp_path / "run" / "model.pt").exists()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", at_once(KINDS, "fsdp"))
 def test_a_refusal_of_all_ranks_is_one_line(kind, launch, tmp_path):
     result = launch(kind, tmp_path / "run", "--batch-size", 1)
     assert result.returncode == 1
@@ -201,7 +202,7 @@ def family(process):
     return [member for child in children for member in family(child)] + [process]
 
 
-@pytest.mark.parametrize("kind", ["none", *KINDS])
+@pytest.mark.parametrize("kind", at_once(["none", *KINDS], "ddp"))
 def test_a_signal_to_all_processes_loses_no_step(kind, begin, tmp_path):
     """As systemd sends it, and Slurm: data loading processes and torchrun get it too."""
     run = begin(kind)
@@ -232,6 +233,7 @@ def is_alive(process):
         return False
 
 
+@pytest.mark.proof
 def test_a_machine_dies_and_comes_back(projects, folder, unbroken, tmp_path):
     """The other one keeps the rendezvous, which would die with its own machine."""
     run = tmp_path / "run"

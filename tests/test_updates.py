@@ -38,10 +38,11 @@ PAIRS = list(combinations(VERSIONS, 2))
 
 
 def cases(number: int) -> settings:
-    """The same cases in each `make test`; with TORCH_TRICKS_UPDATES more, and others."""
+    """A third, the same in each `make test`; with TORCH_TRICKS_UPDATES more, and others."""
+    of_the_proof = bool(os.environ.get("TORCH_TRICKS_SEED"))
     return settings(
-        max_examples=number * MORE,
-        derandomize=MORE == 1 and not os.environ.get("TORCH_TRICKS_SEED"),
+        max_examples=number * MORE if of_the_proof or MORE > 1 else number // 3,
+        derandomize=MORE == 1 and not of_the_proof,
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
@@ -84,7 +85,7 @@ def try_case(workshop: Workshop, case: Case) -> Counter:
     )
 
 
-@pytest.mark.parametrize(("old", "new"), few_of(PAIRS, 0, 5, -1), ids="-".join)
+@pytest.mark.parametrize(("old", "new"), few_of(PAIRS, 0, -1), ids="-".join)
 def test_an_update_loses_no_line(old, new, workshop):
     @cases(12)
     @given(SEEDS, SIZES)
@@ -94,7 +95,7 @@ def test_an_update_loses_no_line(old, new, workshop):
     run()
 
 
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", few_of(range(3), 0))
 def test_a_change_of_tricks_loses_no_line(part, workshop):
     @cases(12)
     @given(SEEDS, SIZES)

@@ -44,18 +44,15 @@ def wrong_form(example: str, put_in: PutIn | None = None) -> Callable[[Check], C
 
 @pytest.fixture(scope="session")
 def projects(tmp_path_factory):
-    """The Python of every row of the covering array: texts by project and file."""
+    """The code of every row of the covering array: each text, and where it is first."""
     directory = tmp_path_factory.mktemp("projects")
-    return {
-        str(subset): {
-            name: text
-            for name, text in inspection.text_files(
-                render_subset(directory / str(subset), subset)
-            ).items()
-            if name.endswith(".py")
-        }
-        for subset in covering_array()
-    }
+    found = {}
+    for subset in covering_array():
+        project = render_subset(directory / str(subset), subset)
+        for name, text in inspection.text_files(project).items():
+            if inspection.is_product_code(name):
+                found.setdefault(text, f"{subset}/{name}")
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -77,10 +74,8 @@ def pytest_generate_tests(metafunc):
 
 def test_no_project_has(form, projects):
     found = [
-        f"{project}/{name}: {finding if isinstance(finding, str) else ast.unparse(finding)}"
-        for project, files in projects.items()
-        for name, text in files.items()
-        if inspection.is_product_code(name)
+        f"{name}: {finding if isinstance(finding, str) else ast.unparse(finding)}"
+        for text, name in projects.items()
         for finding in form.check(inspection.parse_python(text), text)
     ]
     assert found == []

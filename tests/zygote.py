@@ -22,6 +22,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Self
 
+import pytest
+
 PRELOADED = (
     "PIL.Image",
     "PIL.PngImagePlugin",
@@ -41,6 +43,9 @@ PRELOADED = (
     "typeguard",  # Imported by tyro.cli().
     "tyro",
 )
+
+WITHOUT_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""The plugins of this repository's tests take longer to import than pytest."""
 
 OF_TORCH = "TypedStorage is deprecated"
 """What torch 2.7 and 2.8 warn of by themselves when they save sharded checkpoints."""
@@ -93,6 +98,18 @@ class Zygote:
         if not answer:
             raise RuntimeError(f"the zygote ended with {self.server.wait()}")
         return subprocess.CompletedProcess(request["arguments"], **json.loads(answer))
+
+    def pytest(
+        self,
+        project: Path,
+        *arguments: object,
+        environment: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a project's own tests as `run` would a script."""
+        environment = {**WITHOUT_PLUGINS, **(environment or {})}
+        script = str(Path(pytest.__file__).with_name("__main__.py"))
+        return self.run(project, script, *arguments, environment=environment, **options)
 
 
 def serve() -> None:
