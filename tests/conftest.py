@@ -8,6 +8,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -33,12 +34,13 @@ counted. Another seed takes another part."""
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Keeps files in memory if there is room: thousands of saves wait for the disk.
+    """Keeps files in memory if there is room: saves and clones wait for the disk.
 
     The proof gets a seed, unless it has one; the processes of xdist find it there.
     """
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 8 * 2**30:
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+        os.environ.setdefault("TMPDIR", str(MEMORY))
+        tempfile.tempdir = None  # Else it stays where it was first asked for.
     if config.option.markexpr == "proof" and not os.environ.get(SEED):
         os.environ[SEED] = str(secrets.randbelow(10**6))
     if os.environ.get(SEED):
