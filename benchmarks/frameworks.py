@@ -19,7 +19,7 @@ import torch
 from accelerate import Accelerator
 from ignite.engine import Events, create_supervised_trainer
 from lightning.pytorch import LightningModule, Trainer
-from loop import BOUND, BareLoop, start_loops
+from loop import BOUND, BareLoop, normalize, start_loops
 from measure import Row, import_train, interleave, render
 from torch import Tensor
 from torch.nn import functional as F
@@ -78,7 +78,7 @@ class FrameworkLoop(BareLoop):
     def compute_loss(self, batch: Batch) -> Tensor:
         """Returns the loss of a batch that is on the device."""
         images, targets = batch
-        loss = F.cross_entropy(self.model(images.float() / 127.5 - 1), targets)
+        loss = F.cross_entropy(self.model(normalize(images)), targets)
         self.total_loss += loss.detach()
         return loss
 
@@ -114,7 +114,7 @@ class IgniteLoop(FrameworkLoop):
 
 def prepare_batch(batch: Batch, device: torch.device, non_blocking: bool) -> Batch:
     images, targets = batch
-    return images.to(device).float() / 127.5 - 1, targets.to(device)
+    return normalize(images.to(device)), targets.to(device)
 
 
 class AccelerateLoop(FrameworkLoop):

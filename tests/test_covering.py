@@ -38,9 +38,6 @@ WITH_PROCESSES = [
 ]
 """Those whose own tests start processes too, which takes long."""
 
-OF_PROCESSES = ("tests/checkpoints", "tests/processes")
-"""The own tests that depend most on the form of `parallel`."""
-
 
 def rows(*subsets):
     return pytest.mark.parametrize("subset", subsets, ids=str)
@@ -103,7 +100,7 @@ def test_the_command_line_of_every_row(subset, project, folder, zygote, phase):
 
 def check_the_command_line(subset, project, folder, zygote, phase):
     data, images, batch = ["--image-size", 16], "8,192 + 2,048", 128
-    if subset not in AS_USERS_DO[:2]:  # To draw the shapes takes a while.
+    if subset != Subset.of():  # To draw the shapes takes a while.
         data, batch = [*data, "--data", "folder", "--data-dir", folder], 4
         images = f"{training.TRAIN_IMAGES} + {training.VAL_IMAGES}"
     # What the other scripts do hardly depends on the tricks: one new process is enough.
@@ -160,7 +157,7 @@ def in_a_new_process(project, *arguments):
 @pytest.mark.long
 def test_the_types_check(tmp_path, phase):
     """In one test: to read the dependencies takes mypy longer than ten projects."""
-    mypy = check_the_types([*AT_ONCE, *WITH_PROCESSES], tmp_path, phase)
+    mypy = check_the_types([*AT_ONCE, *WITH_PROCESSES[1:]], tmp_path, phase)
     project = render_subset(tmp_path / "broken", Subset.of())
     with (project / "train.py").open("a", encoding="utf-8") as file:
         file.write("\n\nmain(0)\n")
@@ -187,7 +184,7 @@ def check_the_types(subsets, directory, phase):
 @pytest.mark.long
 @rows(*WITH_PROCESSES[1:])
 def test_the_own_tests_of_processes_pass(subset, project, zygote):
-    own_tests_in_a_fork(project, zygote, *OF_PROCESSES)
+    own_tests_in_a_fork(project, zygote, "tests/processes")
 
 
 @pytest.mark.long

@@ -108,7 +108,7 @@ def test_killed_at_any_moment(part, tmp_path, zygote, folder, hdf5):
 
 
 def test_killed_at_some_moments(tmp_path, zygote, folder, hdf5):
-    random_kills("a few", 12, tmp_path, zygote, folder, hdf5)
+    random_kills("a few", KILLS_OF_A_SUBSET, tmp_path, zygote, folder, hdf5)
 
 
 def random_kills(seed, number, tmp_path, zygote, folder, hdf5) -> None:
@@ -288,7 +288,7 @@ def test_run_ends_if_its_directory_vanishes(project, flags, zygote, started):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_on_the_command_line(number, project, flags, zygote, tmp_path):
     """A new process with two workers; Ctrl-C signals them as well."""
-    flags = (*flags, "--epochs", 12, "--num-workers", 2, "--keep-checkpoints", 2)
+    flags = (*flags, "--epochs", 6, "--num-workers", 2, "--keep-checkpoints", 2)
     training.train(zygote.run, project, *flags, "--run-dir", tmp_path / "whole")
     directory = tmp_path / "run"
     arguments = map(str, (*flags, "--run-dir", directory))

@@ -30,4 +30,4 @@ def test_files_equal_their_source(tmp_path, folder, zygote):
         env=os.environ | {"PYTHONPATH": str(project)},
     )
     assert result.returncode == 0, result.stderr
-    assert len(result.stdout.splitlines()) == 2 * 4
+    assert len(result.stdout.splitlines()) == 3 + 4

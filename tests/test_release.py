@@ -196,6 +196,7 @@ def test_a_candidate_whose_version_is_taken(candidate):
     assert "v0.3.0 is out already" in problem
 
 
+@pytest.mark.proof
 def test_a_candidate_is_updated_to(workshop, tmp_path, monkeypatch):
     work = workshop.hub.directory / "work"
     arguments = (work, "v0.1.0", "1.0.0")

@@ -24,7 +24,7 @@ from subsets import (
     space,
 )
 
-PARTS = 8
+PARTS = 16
 """Of the subsets, for several processes. `make test` takes one of them."""
 
 

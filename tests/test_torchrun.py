@@ -310,6 +310,7 @@ SLURM = {
 """What slurm.sh calls, for two machines that both are this one."""
 
 
+@pytest.mark.proof
 def test_slurm_script_goes_on_when_its_time_was_up(
     projects, folder, unbroken, tmp_path
 ):
