@@ -311,6 +311,13 @@ class HostReads(TorchDispatchMode):
         return func(*args, **kwargs)
 
 
+def plain(
+    optimizer: type[torch.optim.Optimizer], groups: Any, **options: Any
+) -> torch.optim.Optimizer:
+    """Makes an optimizer of several kernels instead of a fused one."""
+    return optimizer(groups, **options | {"fused": False})
+
+
 def count_reads(train: ModuleType, name: str, **options: Any) -> Row:
     """Counts what 20 more steps in an epoch read, so that its end does not count."""
     counts = []
@@ -326,6 +333,8 @@ def count_reads(train: ModuleType, name: str, **options: Any) -> Row:
                 torch, "autocast", lambda *_, **__: contextlib.nullcontext()
             ),
             mock.patch.object(train, "choose_device", lambda _: device),
+            # Nor is there a fused kernel for it.
+            mock.patch.object(torch.optim, "AdamW", partial(plain, torch.optim.AdamW)),
             HostReads(device) as reads,
         ):
             size = {"image_size": 8, "batch_size": 4}
