@@ -12,7 +12,6 @@ import sys
 
 import pytest
 import training
-from parts import few_of
 from rendering import render_subset
 from subsets import PROOF_SEED, SEED_OF_PAIRS, Subset, covering_array, everything
 from zygote import WITHOUT_PLUGINS
@@ -20,6 +19,7 @@ from zygote import WITHOUT_PLUGINS
 ROWS = covering_array()
 PAIRS = covering_array(2, SEED_OF_PAIRS)
 OF_THE_PROOF = covering_array(3, PROOF_SEED)
+PAIRS_OF_THE_PROOF = covering_array(2, PROOF_SEED)
 
 AS_USERS_DO = [
     Subset.of(),
@@ -30,21 +30,21 @@ AS_USERS_DO = [
 
 
 AT_ONCE = [Subset.of(), everything()]
-"""Those whose own tests run in `make test`; those of the other pairs are for the proof."""
+"""Those whose own tests run in `make test`, less those that start processes."""
 
-WITH_PROCESSES = [
+WITH_RANKS = [
     next(row for row in PAIRS if row.parallel == form and "resume" in row.tricks)
-    for form in ("none", "ddp", "fsdp")
+    for form in ("ddp", "fsdp")
 ]
-"""Those whose own tests start processes too, which takes long."""
+"""Those of which `make test` runs the own tests that start ranks."""
 
 
 def rows(*subsets):
     return pytest.mark.parametrize("subset", subsets, ids=str)
 
 
-def rows_of_the_proof(test):
-    return pytest.mark.proof(pytest.mark.share(rows(*OF_THE_PROOF)(test)))
+def rows_of_the_proof(subsets):
+    return lambda test: pytest.mark.proof(pytest.mark.share(rows(*subsets)(test)))
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_the_command_line(subset, project, folder, zygote, phase):
     check_the_command_line(subset, project, folder, zygote, phase)
 
 
-@rows_of_the_proof
+@rows_of_the_proof(OF_THE_PROOF)
 def test_the_command_line_of_every_row(subset, project, folder, zygote, phase):
     check_the_command_line(subset, project, folder, zygote, phase)
 
@@ -157,7 +157,7 @@ def in_a_new_process(project, *arguments):
 @pytest.mark.long
 def test_the_types_check(tmp_path, phase):
     """In one test: to read the dependencies takes mypy longer than ten projects."""
-    mypy = check_the_types([*AT_ONCE, *WITH_PROCESSES[1:]], tmp_path, phase)
+    mypy = check_the_types([*AT_ONCE, *WITH_RANKS], tmp_path, phase)
     project = render_subset(tmp_path / "broken", Subset.of())
     with (project / "train.py").open("a", encoding="utf-8") as file:
         file.write("\n\nmain(0)\n")
@@ -182,18 +182,17 @@ def check_the_types(subsets, directory, phase):
 
 
 @pytest.mark.long
-@rows(*WITH_PROCESSES[1:])
-def test_the_own_tests_of_processes_pass(subset, project, zygote):
+@rows(*WITH_RANKS)
+def test_the_own_tests_of_ranks_pass(subset, project, zygote):
     own_tests_in_a_fork(project, zygote, "tests/processes")
 
 
 @pytest.mark.long
-@rows(*few_of(PAIRS, *map(PAIRS.index, AT_ONCE)))
+@rows(*AT_ONCE)
 def test_the_projects_own_tests_pass(subset, project, zygote, phase):
     """In a fork, which need not import torch again."""
     with phase("tests"):
-        left_out = () if subset in WITH_PROCESSES else ("-m", "not slow")
-        own_tests_in_a_fork(project, zygote, *left_out)
+        own_tests_in_a_fork(project, zygote, "-m", "not slow")
 
 
 def own_tests_in_a_fork(project, zygote, *flags):
@@ -205,7 +204,8 @@ def own_tests_in_a_fork(project, zygote, *flags):
     check_summary(result.stdout)
 
 
-@rows_of_the_proof
+@pytest.mark.long
+@rows_of_the_proof(PAIRS_OF_THE_PROOF)
 def test_the_own_tests_of_every_row_pass(subset, project, phase):
     """In a new process, as its owner runs them."""
     with phase("tests"):

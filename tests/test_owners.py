@@ -249,6 +249,7 @@ CASES = [
 ]
 
 
+@pytest.mark.share
 @pytest.mark.parametrize(("name", "subset"), CASES)
 def test_a_change_breaks_few_tests(name, subset, tmp_path, zygote, phase):
     project = render_subset(tmp_path / "project", subset)
