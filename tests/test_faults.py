@@ -18,6 +18,7 @@ import faults
 import pytest
 import torch
 import training
+from parts import at_once
 from rendering import render_subset
 from subsets import PROOF_SEED, ROOT, Subset, all_subsets, everything
 from test_floor import FLOOR_PYTHON, needs_floor
@@ -285,7 +286,9 @@ def test_run_ends_if_its_directory_vanishes(project, flags, zygote, started):
     assert not started.exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", at_once([signal.SIGTERM, signal.SIGINT], signal.SIGTERM)
+)
 def test_signal_on_the_command_line(number, project, flags, zygote, tmp_path):
     """A new process with two workers; Ctrl-C signals them as well."""
     flags = (*flags, "--epochs", 6, "--num-workers", 2, "--keep-checkpoints", 2)

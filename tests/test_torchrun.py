@@ -202,7 +202,8 @@ def family(process):
     return [member for child in children for member in family(child)] + [process]
 
 
-@pytest.mark.parametrize("kind", at_once(["none", *KINDS], "ddp"))
+@pytest.mark.proof
+@pytest.mark.parametrize("kind", ["none", *KINDS])
 def test_a_signal_to_all_processes_loses_no_step(kind, begin, tmp_path):
     """As systemd sends it, and Slurm: data loading processes and torchrun get it too."""
     run = begin(kind)
@@ -218,6 +219,7 @@ def test_a_signal_to_all_processes_loses_no_step(kind, begin, tmp_path):
         assert (run.returncode, said.count("\n")) == (143, 1)
 
 
+@pytest.mark.proof
 def test_data_loading_processes_end_with_the_run(begin):
     run = begin("none")
     *loading, _ = family(run.pid)
