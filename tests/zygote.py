@@ -6,6 +6,7 @@ a fork. This file is both sides: `Zygote` talks to a server, which is this file 
 script, under any interpreter that has the dependencies of the projects.
 """
 
+import faulthandler
 import gc
 import importlib
 import json
@@ -133,9 +134,11 @@ def run_forked(
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         child = os.fork()
         if child == 0:
-            signal.alarm(timeout)
             os.environ.update(environment)
             redirect(stdout, stderr)
+            # Says where it hangs, and then does what the signal does.
+            faulthandler.register(signal.SIGALRM, file=2, chain=True)
+            signal.alarm(timeout)
             leave(run_script(project, arguments))
         if kill_after is not None:
             time.sleep(kill_after)
