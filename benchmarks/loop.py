@@ -324,7 +324,7 @@ def count_reads(train: ModuleType, name: str, **options: Any) -> Row:
     device = torch.device("meta")
     for steps in (20, 40):
         if hasattr(train.Settings, "accumulation_steps"):
-            options = options | {"accumulation_steps": WINDOW}
+            options = options | WITHOUT | {"accumulation_steps": WINDOW}
             steps *= WINDOW
         with (
             tempfile.TemporaryDirectory(prefix="bench-run-") as directory,
@@ -338,8 +338,6 @@ def count_reads(train: ModuleType, name: str, **options: Any) -> Row:
             HostReads(device) as reads,
         ):
             size = {"image_size": 8, "batch_size": 4}
-            if hasattr(train.Settings, "activation_checkpointing"):
-                options = options | {"activation_checkpointing": False}
             run = make_run(train, Path(directory), steps, **size, **options)
             assert len(run.train_loader) == steps
             reads.count = 0

@@ -14,7 +14,8 @@ from leaf_diseases.data.hdf5 import HDF5Images
 from leaf_diseases.settings import Settings
 from torch.utils.data import DataLoader, default_collate, get_worker_info
 
-CASES = [(0, None), (1, "fork"), (3, "fork"), (2, "spawn")]
+FORKED = [(0, None), (1, "fork"), (3, "fork")]
+SPAWNED = (2, "spawn")
 """Numbers of data loading processes, and how they are started."""
 
 
@@ -33,25 +34,26 @@ def main():
     source = load_data(settings, augment=False).train
     order = torch.randperm(len(source), generator=torch.Generator().manual_seed(0))
     expected = [source[index] for index in order.tolist()]
-    for directory in directories:
-        # One is spawned from, as that takes seconds.
-        for workers, context in CASES[: 4 if directory == directories[-1] else 3]:
-            dataset = HDF5Images(sorted(Path(directory).glob("train*.h5")))
-            loader = DataLoader(
-                dataset,
-                batch_size=4,
-                sampler=order.tolist(),
-                num_workers=workers,
-                multiprocessing_context=context,
-                collate_fn=collate,
-            )
-            images, targets, readers, openers = zip(*loader, strict=True)
-            assert torch.equal(torch.cat(images), torch.stack([i for i, _ in expected]))
-            assert torch.cat(targets).tolist() == [target for _, target in expected]
-            assert openers == readers
-            assert len(set(readers)) == max(1, workers)
-            assert (os.getpid() in readers) == (workers == 0)
-            print(directory, workers, context, "equal")
+    cases = [(directory, *case) for directory in directories for case in FORKED]
+    # Only for one of them, as it takes seconds.
+    cases.append((directories[-1], *SPAWNED))
+    for directory, workers, context in cases:
+        dataset = HDF5Images(sorted(Path(directory).glob("train*.h5")))
+        loader = DataLoader(
+            dataset,
+            batch_size=4,
+            sampler=order.tolist(),
+            num_workers=workers,
+            multiprocessing_context=context,
+            collate_fn=collate,
+        )
+        images, targets, readers, openers = zip(*loader, strict=True)
+        assert torch.equal(torch.cat(images), torch.stack([i for i, _ in expected]))
+        assert torch.cat(targets).tolist() == [target for _, target in expected]
+        assert openers == readers
+        assert len(set(readers)) == max(1, workers)
+        assert (os.getpid() in readers) == (workers == 0)
+        print(directory, workers, context, "equal")
 
 
 if __name__ == "__main__":

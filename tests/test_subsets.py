@@ -10,6 +10,7 @@ import inspection
 import pytest
 import training
 from inspection import PACKAGE, RUFF, DifferentFiles, text_files
+from parts import at_once
 from rendering import render, render_subset
 from subsets import (
     PROOF_SEED,
@@ -33,10 +34,7 @@ def test_every_file_of_every_row(part, tmp_path, phase):
     check_every_file(covering_array()[part::2], tmp_path, phase)
 
 
-@pytest.mark.parametrize(
-    "part",
-    [0, *(pytest.param(part, marks=pytest.mark.proof) for part in range(1, PARTS))],
-)
+@pytest.mark.parametrize("part", at_once(range(PARTS), 0))
 def test_every_file_of_every_subset(part, tmp_path, phase):
     check_every_file(all_subsets()[part::PARTS], tmp_path, phase)
 
