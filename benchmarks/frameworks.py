@@ -1,8 +1,8 @@
 """The minimal project's loop beside those of Ignite, Accelerate and Lightning.
 
 All train the same model on the same batches in memory, with the same optimizer and
-schedule, and end with the same weights. All keep a running loss, and read it once an
-epoch; ours counts the right answers too. None logs, saves, evaluates or shows a bar.
+schedule, and end with the same weights. All keep a running loss and count the right
+answers, and read both once an epoch. None logs, saves, evaluates or shows a bar.
 
 Each framework has the loop that its documentation shows first, with what costs speed
 turned off where it can be: the comments say what and how.
@@ -61,9 +61,11 @@ def measure_frameworks() -> Iterator[Row]:
 
 
 class FrameworkLoop(BareLoop):
-    """Has what a framework is given, and the running loss of an epoch."""
+    """Has what a framework is given, and the running sums of an epoch."""
 
     total_loss: Tensor
+    total_correct: Tensor
+    total_images: int
 
     def __init__(self, run: Any) -> None:
         super().__init__(run)
@@ -71,19 +73,28 @@ class FrameworkLoop(BareLoop):
         self.batches = [(images, targets) for images, targets, *_ in self.batches]
 
     def begin_epoch(self) -> None:
-        torch.manual_seed(len(self.losses))
+        torch.manual_seed(len(self.metrics))
         self.model.train()
         self.total_loss = torch.zeros((), device=self.device)
+        self.total_correct = torch.zeros((), device=self.device)
+        self.total_images = 0
 
     def compute_loss(self, batch: Batch) -> Tensor:
         """Returns the loss of a batch that is on the device."""
         images, targets = batch
-        loss = F.cross_entropy(self.model(normalize(images)), targets)
-        self.total_loss += loss.detach()
+        logits = self.model(normalize(images))
+        loss = F.cross_entropy(logits, targets)
+        self.count(loss.detach(), logits, targets)
         return loss
 
+    def count(self, loss: Tensor, logits: Tensor, targets: Tensor) -> None:
+        self.total_loss += loss
+        self.total_correct += (logits.argmax(dim=1) == targets).sum()
+        self.total_images += len(targets)
+
     def end_epoch(self) -> None:
-        self.losses.append(self.total_loss.item() / len(self.batches))
+        mean_loss = self.total_loss.item() / len(self.batches)
+        self.metrics.append((mean_loss, self.total_correct.item() / self.total_images))
 
 
 class IgniteLoop(FrameworkLoop):
@@ -98,14 +109,18 @@ class IgniteLoop(FrameworkLoop):
             self.device,
             prepare_batch=prepare_batch,
             # By default each loss is read.
-            output_transform=lambda images, targets, logits, loss: loss.detach(),
+            output_transform=lambda images, targets, logits, loss: (
+                loss.detach(),
+                logits.detach(),
+                targets,
+            ),
         )
         self.trainer.add_event_handler(Events.EPOCH_STARTED, self.begin_epoch)
         self.trainer.add_event_handler(Events.ITERATION_COMPLETED, self.end_step)
         self.trainer.add_event_handler(Events.EPOCH_COMPLETED, self.end_epoch)
 
     def end_step(self) -> None:
-        self.total_loss += self.trainer.state.output
+        self.count(*self.trainer.state.output)
         self.scheduler.step()
 
     def train_epoch(self) -> None:

@@ -94,7 +94,7 @@ def start_loops(
 ) -> Iterator[list[Callable[[], None]]]:
     """Yields the calls that train an epoch, ours first, of loops that start alike.
 
-    After as many epochs as were called, all must have the same weights and losses.
+    After as many epochs as were called, all must have the same weights and metrics.
     """
     for _ in range(starts):
         with tempfile.TemporaryDirectory(prefix="bench-run-") as directory:
@@ -107,12 +107,12 @@ def start_loops(
             for call in calls:
                 call()
             yield calls
-        losses = [line["train_loss"] for line in run.history]
+        metrics = [(line["train_loss"], line["train_accuracy"]) for line in run.history]
         weights = run.model.state_dict()
         for loop in loops:
             torch.testing.assert_close(loop.model.state_dict(), weights, rtol=0, atol=0)
             # A few units in the last place: the sums are taken in another order.
-            torch.testing.assert_close(loop.losses, losses, rtol=1e-6, atol=0)
+            torch.testing.assert_close(loop.metrics, metrics, rtol=1e-6, atol=0)
 
 
 def train_epoch(train: ModuleType, run: Any) -> None:
@@ -173,21 +173,28 @@ class BareLoop:
         ]
         self.optimizer = torch.optim.AdamW(groups)
         self.scheduler = LambdaLR(self.optimizer, run.scheduler.lr_lambdas[0])
-        self.losses: list[float] = []
+        self.metrics: list[tuple[float, float]] = []
+        """Mean loss and accuracy of each epoch."""
 
     def train_epoch(self) -> None:
-        torch.manual_seed(len(self.losses))
+        torch.manual_seed(len(self.metrics))
         self.model.train()
         total_loss = torch.zeros((), device=self.device)
+        total_correct = torch.zeros((), device=self.device)
+        total_images = 0
         for images, targets in self.batches:
             images, targets = images.to(self.device), targets.to(self.device)
-            loss = F.cross_entropy(self.model(normalize(images)), targets)
+            logits = self.model(normalize(images))
+            loss = F.cross_entropy(logits, targets)
             loss.backward()
             self.optimizer.step()
             self.optimizer.zero_grad()
             self.scheduler.step()
             total_loss += loss.detach()
-        self.losses.append(total_loss.item() / len(self.batches))
+            total_correct += (logits.argmax(dim=1) == targets).sum()
+            total_images += len(targets)
+        mean_loss = total_loss.item() / len(self.batches)
+        self.metrics.append((mean_loss, total_correct.item() / total_images))
 
 
 class FullLoop(BareLoop):
@@ -219,11 +226,12 @@ class FullLoop(BareLoop):
         self.step = 0
 
     def train_epoch(self) -> None:
-        torch.manual_seed(len(self.losses))
+        torch.manual_seed(len(self.metrics))
         self.model.train()
         total_loss = torch.zeros((), device=self.device)
+        total_correct = torch.zeros((), device=self.device)
         total_images = 0
-        epoch, stream = len(self.losses), self.project.AUGMENT_STREAM
+        epoch, stream = len(self.metrics), self.project.AUGMENT_STREAM
         seed = self.project.derive_seed(self.sampler.seed, epoch, stream)
         generator = torch.Generator().manual_seed(seed)
         numbers, place = self.augment.draw(self.sampler.length, generator), 0
@@ -247,6 +255,8 @@ class FullLoop(BareLoop):
                     )
                 (loss / window_images).backward()
                 total_loss += loss.detach()
+                predicted = logits.argmax(dim=1, keepdim=True)
+                total_correct += targets.gather(1, predicted).sum()
             with torch.no_grad():
                 for weight in self.model.parameters():
                     if weight.ndim >= 2:
@@ -263,7 +273,8 @@ class FullLoop(BareLoop):
             if self.step % self.settings.checkpoint_every == 0:
                 self.save()
         self.save()
-        self.losses.append(total_loss.item() / total_images)
+        mean_loss = total_loss.item() / total_images
+        self.metrics.append((mean_loss, total_correct.item() / total_images))
 
     def save(self) -> None:
         """Saves as much as the project does, as safely."""
