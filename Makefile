@@ -60,7 +60,10 @@ bench: .venv/installed-bench
 
 # Trains on a GPU, and measures each trick there. What it needs, where there is no Copier and
 # no network, is in gpu.tar.gz; there: make gpu PYTHON=python3, with what a project needs.
-gpu: build/projects
+gpu:
+	# In a clone, what was rendered before may be of another commit.
+	[ ! -d template ] || rm -rf build/projects
+	$(MAKE) build/projects
 	TORCH_TRICKS_RENDERED=build/projects/rows \
 		$(PYTHON) -m pytest -p no:cacheprovider -m gpu tests/test_gpu.py
 	$(PYTHON) benchmarks/run.py --only tricks
