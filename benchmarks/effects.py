@@ -214,12 +214,12 @@ def measure_fine_tuning(lab: Lab) -> None:
     name, trick = "few-mnist", "fine_tuning"
     first, few = [], []
     for seed in lab.seeds:
-        many = write_data(lab, name, seed, [500] * 5, range(5))
-        few.append(write_data(lab, name, seed, [10] * 5, range(5, 10)))
+        many = write_data(lab, name, seed, [2000] * 5, range(5))
+        few.append(write_data(lab, name, seed, [2] * 5, range(5, 10)))
         # With random weights below it, the head has no reason to be faster.
         row = f"{trick} --layer-decay 1"
-        first.append(make_task(lab, row, name, many, seed, factor=2))
-    lab.pool.map(train, first, chunksize=1)
+        first.append(make_task(lab, row, name, many, seed, factor=5))
+    known = accuracies(lab.pool.map(train, first, chunksize=1))
     begun = [f"{trick} --init-weights {without_head(task.run)}" for task in first]
 
     def run(rows: Sequence[str], factor: float = 1) -> tuple[list[Task], list[float]]:
@@ -229,7 +229,8 @@ def measure_fine_tuning(lab: Lab) -> None:
         ]
         return tasks, accuracies(lab.pool.map(train, tasks, chunksize=1))
 
-    show("fine-tuning, 50 images of five digits", "accuracy", "difference")
+    show("fine-tuning, 10 images of five digits", "accuracy", "difference")
+    show("first, 10,000 images of the others", percent(known))
     _, base = run([f"{trick} --layer-decay 1"] * len(begun))
     show("random weights", percent(base))
     kept = "--freeze features.*"

@@ -57,7 +57,7 @@ def render_all(directory: Path) -> Iterator[Path]:
     """Renders the plain project, and one with each trick."""
     yield render(directory, "plain_project", "minimal")
     for trick in TRICKS:
-        yield render(directory, f"{trick}_project", "custom", tricks=f"[{trick}]")
+        yield render(directory, f"with_{trick}", "custom", tricks=f"[{trick}]")
 
 
 def compare(

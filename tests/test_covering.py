@@ -166,8 +166,10 @@ def test_the_types_check(tmp_path, phase):
 
 
 @pytest.mark.proof
-def test_the_types_of_every_row_check(tmp_path, phase):
-    check_the_types(OF_THE_PROOF, tmp_path, phase)
+@pytest.mark.share
+@pytest.mark.parametrize("part", range(3))
+def test_the_types_of_every_row_check(part, tmp_path, phase):
+    check_the_types(OF_THE_PROOF[part::3], tmp_path, phase)
 
 
 def check_the_types(subsets, directory, phase):
