@@ -66,7 +66,8 @@ def main(package: str, seeds: int) -> None:
     for seed in range(seeds):
         torch.manual_seed(seed)
         with tempfile.TemporaryDirectory() as directory:
-            run = train.make_run(settings(**RUN, run_dir=Path(directory, "run")))
+            own = {"seed": seed} if hasattr(settings, "seed") else {}
+            run = train.make_run(settings(**RUN, **own, run_dir=Path(directory, "run")))
         gains.append(gain(train, run))
     print(json.dumps(gains))
 

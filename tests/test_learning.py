@@ -29,6 +29,10 @@ def mnist(tmp_path):
     return raw.parents[1]
 
 
+WHOLE = ("--augment", "none", "--data-on-device")
+"""Images that move in whole batches, and not one by one."""
+
+
 def last_accuracy(tmp_path, preset, *flags):
     """Trains a project in a fresh process and returns its last validation accuracy."""
     project = tmp_path / "project"
@@ -48,8 +52,8 @@ def last_accuracy(tmp_path, preset, *flags):
     ("preset", "flags"),
     [
         # With lr_scaling, --lr is for 256 images: this is the others' rate for 128.
-        ("everything", ("--epochs", "7", "--lr", "0.006")),
-        ("recommended", ("--epochs", "2")),
+        ("everything", ("--epochs", "7", "--eval-every", "7", "--lr", "0.006", *WHOLE)),
+        ("recommended", ("--epochs", "2", "--eval-every", "2")),
     ],
     ids=["everything", "recommended"],
 )
