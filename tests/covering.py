@@ -63,6 +63,7 @@ class Space:
         self.forms = self.tricks[FORMS].levels if FORMS in self.tricks else ("none",)
         self.nothing = Implied(0, 0, (1 << len(self.forms)) - 1)
         self.literals = [(t.name, level) for t in tricks for level in t.levels]
+        self.numbers = {literal: n for n, literal in enumerate(self.literals)}
         self.implied = {literal: self._implied(*literal) for literal in self.literals}
 
     def _implied(self, name: str, level: Level) -> Implied:
@@ -130,9 +131,9 @@ class Space:
             return [()]
         random = np.random.default_rng(seed)
         missing = self.meetings(strength)
-        numbers = {literal: number for number, literal in enumerate(self.literals)}
         rows = [
-            [numbers[x] for x in zip(self.tricks, row, strict=True)] for row in first
+            [self.numbers[x] for x in zip(self.tricks, row, strict=True)]
+            for row in first
         ]
         for row in rows:
             missing[np.ix_(*[row] * strength)] = False
@@ -182,18 +183,21 @@ class Space:
         """Completes a row of literals, each time by what brings the most."""
         state = self._all(self.literals[number] for number in row)
         taken = {self.literals[number][0] for number in row}
-        for place in random.permutation(len(self.tricks)):
-            trick = list(self.tricks.values())[place]
+        tricks = list(self.tricks.values())
+        for place in random.permutation(len(tricks)):
+            trick = tricks[place]
             if trick.name in taken:
                 continue
             literals = [
-                number
-                for number, literal in enumerate(self.literals)
-                if literal[0] == trick.name and (state & self.implied[literal]).possible
+                self.numbers[literal]
+                for level in trick.levels
+                if (state & self.implied[literal := (trick.name, level)]).possible
             ]
-            rest = [row] * (missing.ndim - 1)
-            gains = missing[np.ix_(literals, *rest)].reshape(len(literals), -1).sum(1)
+            gained = missing.take(literals, axis=0)
+            for axis in range(1, missing.ndim):
+                gained = gained.take(row, axis)
+            gains = gained.reshape(len(literals), -1).sum(1)
             best = np.flatnonzero(gains == gains.max())
-            row = [*row, literals[random.choice(best)]]
+            row = [*row, literals[best[random.integers(len(best))]]]
             state &= self.implied[self.literals[row[-1]]]
         return row

@@ -1,7 +1,7 @@
 """Compares HDF5 files with the image folder that they were made from.
 
 Run in a project, with the folder, the image size, and directories of HDF5 files. A script
-of its own, because spawned processes import the main module anew.
+of its own, because a spawned process imports the main module anew.
 """
 
 import os
@@ -14,8 +14,8 @@ from leaf_diseases.data.hdf5 import HDF5Images
 from leaf_diseases.settings import Settings
 from torch.utils.data import DataLoader, default_collate, get_worker_info
 
-FORKED = [(0, None), (1, "fork"), (3, "fork")]
-SPAWNED = (2, "spawn")
+FORKED = [(0, None), (1, "fork"), (2, "fork")]
+SPAWNED = (1, "spawn")
 """Numbers of data loading processes, and how they are started."""
 
 

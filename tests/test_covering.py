@@ -21,16 +21,9 @@ PAIRS = covering_array(2, SEED_OF_PAIRS)
 OF_THE_PROOF = covering_array(3, PROOF_SEED)
 PAIRS_OF_THE_PROOF = covering_array(2, PROOF_SEED)
 
-AS_USERS_DO = [
-    Subset.of(),
-    everything(),
-    *(next(row for row in ROWS if row.parallel == form) for form in ("ddp", "fsdp")),
-]
-"""Nothing, everything, and a row for each way to start several processes."""
-
-
 AT_ONCE = [Subset.of(), everything()]
-"""Those whose own tests run in `make test`, less those that start processes."""
+"""Those that `make test` runs by all their scripts, and by their own tests less those that
+start processes. `make proof` takes whole rows, those of several ranks under torchrun."""
 
 WITH_RANKS = [
     next(row for row in PAIRS if row.parallel == form and "resume" in row.tricks)
@@ -88,7 +81,7 @@ def test_a_row_trains_and_resumes(
         training.evaluate(zygote.run, project, run)
 
 
-@rows(*AS_USERS_DO)
+@rows(*AT_ONCE)
 def test_the_command_line(subset, project, folder, zygote, phase):
     check_the_command_line(subset, project, folder, zygote, phase)
 

@@ -1,8 +1,5 @@
 """HDF5 files give what their source gives, in any number and kind of processes."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import training
@@ -20,14 +17,7 @@ def test_files_equal_their_source(tmp_path, folder, zygote):
             *("--shards", shards),
         )
         assert result.returncode == 0, result.stderr
-    script = Path(__file__).with_name("hdf5_order.py")
-    arguments = [script, folder, training.IMAGE_SIZE, *directories]
-    result = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
-        env=os.environ | {"PYTHONPATH": str(project)},
-    )
+    script = str(Path(__file__).with_name("hdf5_order.py"))
+    result = zygote.run(project, script, folder, training.IMAGE_SIZE, *directories)
     assert result.returncode == 0, result.stderr
     assert len(result.stdout.splitlines()) == 3 + 4
