@@ -58,12 +58,13 @@ def test_a_subset_trains_and_resumes(
         ("dp", ()),
         # Not in torch 2.7: its clipped gradients of two ranks are those of one to 3e-8
         # only, and the one test spoils a weight through a slice, which is a copy there.
-        (
+        pytest.param(
             "fsdp",
             (
                 *("tests/processes", "tests/checkpoints"),
                 *("-k", "not test_what_is_not_finite_is_not_saved"),
             ),
+            marks=pytest.mark.share,
         ),
     ],
 )

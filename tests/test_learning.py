@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -29,8 +30,8 @@ def mnist(tmp_path):
     return raw.parents[1]
 
 
-WHOLE = ("--augment", "none", "--data-on-device")
-"""Images that move in whole batches, and not one by one."""
+QUICK = ("--augment", "none", "--data-on-device", "--no-activation-checkpointing")
+"""Images that move in whole batches, not one by one, and are computed once."""
 
 
 def last_accuracy(tmp_path, preset, *flags):
@@ -52,7 +53,7 @@ def last_accuracy(tmp_path, preset, *flags):
     ("preset", "flags"),
     [
         # With lr_scaling, --lr is for 256 images: this is the others' rate for 128.
-        ("everything", ("--epochs", "7", "--eval-every", "7", "--lr", "0.006", *WHOLE)),
+        ("everything", ("--epochs", "7", "--eval-every", "7", "--lr", "0.006", *QUICK)),
         ("recommended", ("--epochs", "2", "--eval-every", "2")),
     ],
     ids=["everything", "recommended"],
@@ -76,7 +77,7 @@ LONG = ("--epochs", 60, "--batch-size", 32, "--eval-every", 60)
 WRITE_SHAPES = """
 import json, sys
 from pathlib import Path
-from torchvision.io import write_png
+from PIL import Image
 from leaf_diseases.data.shapes import Shapes
 
 directory, size, wanted = Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
@@ -90,21 +91,30 @@ for split, counts in wanted.items():
             left[name] -= 1
             path = directory / split / name / f"{index}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_png(image, str(path))
+            Image.fromarray(image.permute(1, 2, 0).numpy()).save(path)
     assert not any(left.values())
 """
 
 
-def python(project: Path, *arguments: object) -> str:
-    """Runs Python in a project, and returns what it prints."""
-    command = [sys.executable, *map(str, arguments)]
-    result = subprocess.run(
-        command, check=True, cwd=project, stdout=subprocess.PIPE, text=True
-    )
-    return result.stdout
+Script = Callable[..., str]
+"""Runs a script with its arguments in a project, and returns what it prints."""
 
 
-def write_shapes(project: Path, directory: Path, train: dict[str, int]) -> list[object]:
+@pytest.fixture
+def script(zygote) -> Script:
+    """In forks: these experiments start a dozen times."""
+
+    def run(project: Path, *command: object) -> str:
+        result = zygote.run(project, *command, timeout=600)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    return run
+
+
+def write_shapes(
+    script: Script, project: Path, directory: Path, train: dict[str, int]
+) -> list[object]:
     """Writes a folder of shapes, and returns the flags that train on it."""
     # A random part of an image as small as these shows too little of a shape.
     datasets = project / PACKAGE / "data" / "datasets.py"
@@ -113,31 +123,33 @@ def write_shapes(project: Path, directory: Path, train: dict[str, int]) -> list[
     assert "224, shift_and_mirror" in shifted
     datasets.write_text(shifted, encoding="utf-8")
     wanted = {"train": train, "val": dict.fromkeys(SHAPES, 100)}
-    python(project, "-c", WRITE_SHAPES, directory, SIZE, json.dumps(wanted))
+    program = project / "write_shapes.py"
+    program.write_text(WRITE_SHAPES, encoding="utf-8")
+    script(project, program.name, directory, SIZE, json.dumps(wanted))
     return ["--data", "folder", "--data-dir", directory]
 
 
-def learn(project: Path, run: Path, *flags: object) -> float:
+def learn(script: Script, project: Path, run: Path, *flags: object) -> float:
     """Trains, and returns the last validation accuracy."""
     fixed = ("--device", "cpu", "--image-size", SIZE, "--run-dir", run)
-    python(project, "train.py", *fixed, *flags)
+    script(project, "train.py", *fixed, *flags)
     lines = (run / "metrics.jsonl").read_text().splitlines()
     return json.loads(lines[-1])["val_accuracy"]
 
 
 @pytest.mark.proof
 @pytest.mark.long
-def test_a_rare_class_is_found_more_often_with_balance(tmp_path):
+def test_a_rare_class_is_found_more_often_with_balance(tmp_path, script):
     project = render_subset(tmp_path / "project", Subset.of("seeding", "class_balance"))
     rare = "star"
     counts = dict.fromkeys(SHAPES, 200) | {rare: 10}
-    flags = write_shapes(project, tmp_path / "data", counts)
+    flags = write_shapes(script, project, tmp_path / "data", counts)
     recalls = {}
     for mode in ("none", "loss", "sampler"):
         run = tmp_path / mode
-        accuracy = learn(project, run, *flags, "--class-balance", mode, *SHORT)
+        accuracy = learn(script, project, run, *flags, "--class-balance", mode, *SHORT)
         weights = ("--weights", run / "model.pt", "--top", 1)
-        said = python(project, "predict.py", tmp_path / "data/val" / rare, *weights)
+        said = script(project, "predict.py", tmp_path / "data/val" / rare, *weights)
         found = re.findall(rf": {rare} [\d.]+%$", said, re.MULTILINE)
         recalls[mode] = len(found) / 100
         print(f"{mode}: accuracy {accuracy:.1%}, recall {recalls[mode]:.1%}")
@@ -146,18 +158,18 @@ def test_a_rare_class_is_found_more_often_with_balance(tmp_path):
 
 @pytest.mark.proof
 @pytest.mark.long
-def test_a_student_of_few_images_learns_more_with_a_teacher(tmp_path):
+def test_a_student_of_few_images_learns_more_with_a_teacher(tmp_path, script):
     """On average over three seeds, with a teacher that has seen eight times as many."""
     project = render_subset(tmp_path / "project", Subset.of("seeding", "distillation"))
-    many = write_shapes(project, tmp_path / "many", dict.fromkeys(SHAPES, 200))
-    few = write_shapes(project, tmp_path / "few", dict.fromkeys(SHAPES, 25))
-    learn(project, tmp_path / "teacher", *many, *SHORT)
+    many = write_shapes(script, project, tmp_path / "many", dict.fromkeys(SHAPES, 200))
+    few = write_shapes(script, project, tmp_path / "few", dict.fromkeys(SHAPES, 25))
+    learn(script, project, tmp_path / "teacher", *many, *SHORT)
     gains = []
     for seed in range(3):
         flags = [*few, *LONG, "--seed", seed]
-        alone = learn(project, tmp_path / f"alone{seed}", *flags)
+        alone = learn(script, project, tmp_path / f"alone{seed}", *flags)
         flags += ["--teacher", tmp_path / "teacher/model.pt"]
-        accuracy = learn(project, tmp_path / f"taught{seed}", *flags)
+        accuracy = learn(script, project, tmp_path / f"taught{seed}", *flags)
         print(f"alone {alone:.1%}, with the teacher {accuracy:.1%}")
         gains.append(accuracy - alone)
     assert fmean(gains) > 0, gains
