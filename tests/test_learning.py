@@ -74,28 +74,6 @@ SIZE = 16
 SHORT = ("--epochs", 12, "--batch-size", 32)
 LONG = ("--epochs", 60, "--batch-size", 32, "--eval-every", 60)
 
-WRITE_SHAPES = """
-import json, sys
-from pathlib import Path
-from PIL import Image
-from leaf_diseases.data.shapes import Shapes
-
-directory, size, wanted = Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
-for split, counts in wanted.items():
-    shapes = Shapes(split == "train", size)
-    left = dict(counts)
-    for index in range(len(shapes)):
-        image, target = shapes[index]
-        name = shapes.classes[target]
-        if left[name]:
-            left[name] -= 1
-            path = directory / split / name / f"{index}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(image.permute(1, 2, 0).numpy()).save(path)
-    assert not any(left.values())
-"""
-
-
 Script = Callable[..., str]
 """Runs a script with its arguments in a project, and returns what it prints."""
 
@@ -123,9 +101,8 @@ def write_shapes(
     assert "224, shift_and_mirror" in shifted
     datasets.write_text(shifted, encoding="utf-8")
     wanted = {"train": train, "val": dict.fromkeys(SHAPES, 100)}
-    program = project / "write_shapes.py"
-    program.write_text(WRITE_SHAPES, encoding="utf-8")
-    script(project, program.name, directory, SIZE, json.dumps(wanted))
+    program = Path(__file__).with_name("write_shapes.py")
+    script(project, str(program), directory, SIZE, json.dumps(wanted))
     return ["--data", "folder", "--data-dir", directory]
 
 
