@@ -157,7 +157,7 @@ class TimmRecipe(Recipe):
             color_jitter=None,
             interpolation="bilinear",
             num_workers=0,
-            use_prefetcher=False,
+            device=torch.device("cpu"),
             **self.colours,
         )
         self.optimizer = create_optimizer_v2(

@@ -49,7 +49,7 @@ def measure_scaling() -> Iterator[Row]:
                 f"{kind}_project",
                 "custom",
                 parallel=kind,
-                accumulation=True,
+                tricks="[accumulation]",
             )
             for kind in KINDS
         }
@@ -142,6 +142,7 @@ def world(project: Path, size: int) -> Iterator[list[subprocess.Popen[str]]]:
         "MASTER_PORT": port,
         "OMP_NUM_THREADS": 1,
         "TORCHELASTIC_RUN_ID": "bench",
+        "TORCHELASTIC_USE_AGENT_STORE": False,
         "WORLD_SIZE": size,
     }
     with ExitStack() as stack:
@@ -173,7 +174,7 @@ def serve(project: Path) -> None:
     os.dup2(2, 1)  # What the project prints is no answer.
     torch.set_num_threads(1)
     train = import_train(project)
-    distributed = importlib.import_module(f"{project.name}.distributed")
+    distributed = importlib.import_module(f"{project.name}.processes.distributed")
     run: Any = None
     with (
         tempfile.TemporaryDirectory(prefix="bench-run-") as directory,
