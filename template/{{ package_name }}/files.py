@@ -1,5 +1,6 @@
 """Files that are never half-written."""
 
+import errno
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -60,8 +61,15 @@ def append_line(path: Path, line: str) -> None:
 
 
 def flush_directory(path: Path) -> None:
-    """Flushes the names of the files in a directory to disk."""
-    if os.name == "posix":  # Elsewhere a directory cannot be opened.
-        directory = os.open(path, os.O_RDONLY)
+    """Flushes the names of the files in a directory to disk, where that can be done."""
+    if os.name != "posix":  # Elsewhere a directory cannot be opened.
+        return
+    directory = os.open(path, os.O_RDONLY)
+    try:
         os.fsync(directory)
+    except OSError as error:
+        # Some file systems over a network flush no directories.
+        if error.errno not in (errno.EBADF, errno.EINVAL):
+            raise
+    finally:
         os.close(directory)

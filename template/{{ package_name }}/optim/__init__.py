@@ -1,1 +1,1 @@
-"""What changes the weights: the optimizer, its rates, and the tricks around its steps."""
+"""What changes the weights: the optimizer, its rates, and what goes with its steps."""

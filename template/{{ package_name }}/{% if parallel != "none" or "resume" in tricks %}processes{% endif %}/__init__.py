@@ -1,1 +1,1 @@
-"""The processes of a run, and what they tell each other."""
+"""The processes of a run, and what passes between them."""
