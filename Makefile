@@ -58,7 +58,7 @@ docs: .venv/installed
 bench: .venv/installed-bench
 	OMP_NUM_THREADS=1 .venv/bin/python benchmarks/run.py
 
-# Trains on a GPU, and measures each trick there. What it needs, where there is no Copier and
+# Trains on a GPU, and measures some tricks there. What it needs, where there is no Copier and
 # no network, is in gpu.tar.gz; there: make gpu PYTHON=python3, with what a project needs.
 gpu:
 	# In a clone, what was rendered before may be of another commit.
