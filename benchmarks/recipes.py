@@ -131,7 +131,7 @@ class Recipe:
     """What a recipe is given: the model and its first weights, the files, the colours."""
 
     def __init__(self, run: Any, photos: Path) -> None:
-        self.model = deepcopy(run.model)
+        self.model = deepcopy(run.model).train()
         self.photos = photos
         self.colours = {
             name: tuple(getattr(run.data.preprocessing, name))

@@ -138,6 +138,8 @@ def world(project: Path, size: int) -> Iterator[list[subprocess.Popen[str]]]:
     common = {
         "KINETO_LOG_LEVEL": 9,  # The profiler would report each of its starts.
         "LOCAL_WORLD_SIZE": size,
+        # What is freed is given back at once, so that memory is that of tensors.
+        "MALLOC_MMAP_THRESHOLD_": 2**20,
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": port,
         "OMP_NUM_THREADS": 1,

@@ -11,8 +11,10 @@ import re
 import sys
 import tempfile
 import textwrap
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import pytest
@@ -40,6 +42,11 @@ def project(name: str) -> dict[str, str]:
     answers = {"preset": name}
     if name in questions()["parallel"]:
         answers = everything(parallel=name).answers
+    return rendered(answers)
+
+
+def rendered(answers: dict[str, Any]) -> dict[str, str]:
+    """Returns the files of a project by path."""
     with tempfile.TemporaryDirectory() as directory:
         path = render(Path(directory), answers)
         return {
@@ -52,11 +59,14 @@ def project(name: str) -> dict[str, str]:
 def code(preset: str, file: str, name: str) -> str:
     """Returns a file, or the function, class, method or assignment of that name in it."""
     source = project(preset)[file]
+    return part_of(source, name) if name else source
+
+
+def part_of(source: str, name: str) -> str:
+    """Returns the function, class, method or assignment of that name in a module."""
     node: ast.AST = ast.parse(source)
-    for part in name.split(".") if name else ():
+    for part in name.split("."):
         node = next(child for child in node.body if part in names_of(child))
-    if not name:
-        return source
     lines = source.splitlines(keepends=True)
     first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
     return textwrap.dedent("".join(lines[first - 1 : node.end_lineno]))
@@ -179,6 +189,30 @@ def test_the_readme_of_a_project_names_only_what_the_project_has():
                     assert code("everything", where.strip("`"), name)
                 else:
                     assert name in files
+
+
+@pytest.mark.parametrize("trick", everything().tricks)
+def test_the_readme_names_functions_that_a_trick_changes(trick):
+    files = project("everything")
+    off = questions()[trick][0]
+    without = rendered(everything(**{trick: off}).answers)
+    [title] = (row.title for row in TRICKS if row.name == trick)
+    [section] = re.findall(
+        rf"^### {title}\n.*?^- Code: (.+?)$",
+        files["README.md"],
+        re.DOTALL | re.MULTILINE,
+    )
+    for part in section.split("; "):
+        if part.startswith("in "):
+            file, _, names = part.removeprefix("in ").partition(": ")
+            file = file.strip("`")
+            for name in re.findall(r"`([^`]+)`", names):
+                with suppress(
+                    StopIteration
+                ):  # There may be no such function without it.
+                    assert part_of(files[file], name) != part_of(without[file], name), (
+                        name
+                    )
 
 
 def test_the_readme_of_every_project_has_whole_sections():
