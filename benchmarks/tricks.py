@@ -38,7 +38,7 @@ CUDA = torch.cuda.is_available()
 SIZE: dict[str, Any] = {"model": "resnet18", "device": "cpu"} | (
     {"image_size": 224, "batch_size": 128, "device": "cuda"}
     if CUDA
-    else {"image_size": 32, "batch_size": 16}
+    else {"image_size": 64, "batch_size": 32}
 )
 STEPS = 20 if CUDA else 2
 REPETITIONS = 10

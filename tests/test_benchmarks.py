@@ -1,0 +1,47 @@
+"""The benchmarks run, at a small size: what they measure there means nothing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+SMALL = {
+    "hdf5": "part.CHUNKS = {'contiguous': None}",
+    "images": "part.IMAGES, part.PHOTOS, part.REPETITIONS = 256, 4, 1",
+    "loop": "part.REPETITIONS = 2",
+    "scaling": "part.REPETITIONS, part.LARGE['model'] = 1, 'resnet18'",
+    "startup": "part.REPETITIONS = 1",
+    "tricks": "part.REPETITIONS, part.TRICKS = 1, {'amp': {}, 'ema': {}}",
+}
+"""What makes each part short. The others have no size, or need other packages."""
+
+PROGRAM = """
+import sys
+
+sys.path.insert(0, "benchmarks")
+import {name} as part
+from run import PARTS
+
+assert PARTS["{name}"].__module__ == "{name}"
+{small}
+for row in PARTS["{name}"]():
+    print(row.name)
+"""
+
+
+@pytest.mark.proof
+@pytest.mark.share
+@pytest.mark.parametrize("name", SMALL)
+def test_a_part_measures_something(name):
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(name=name, small=SMALL[name])],
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+        encoding="utf-8",
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout
