@@ -128,9 +128,9 @@ def render(directory: Path, package: str, preset: str, **tricks: Any) -> Path:
     answers |= tricks
     options = [f"--data={name}={value}" for name, value in answers.items()]
     destination = directory / package
-    subprocess.run(
-        copy_command(str(ROOT), destination, *options), check=True, capture_output=True
-    )
+    # The working tree, even if there are released versions.
+    command = copy_command(str(ROOT), destination, "--vcs-ref=HEAD", *options)
+    subprocess.run(command, check=True, capture_output=True)
     return destination
 
 

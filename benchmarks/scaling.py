@@ -111,8 +111,10 @@ def count_reductions(kind: str, project: Path) -> Row:
 def compare_memory(projects: dict[str, Path]) -> Row:
     """Compares the most memory that a rank takes for a model and its training."""
     peaks = []
+    # What is freed is given back at once, so that memory is that of tensors.
+    at_once = {"MALLOC_MMAP_THRESHOLD_": 2**20}
     for kind in ("fsdp", "ddp"):
-        with world(projects[kind], 2) as ranks:
+        with world(projects[kind], 2, **at_once) as ranks:
             before = ask(ranks, "peak")
             ask(ranks, "start", steps=3, **LARGE)
             ask(ranks, "train")
@@ -130,16 +132,16 @@ def compare_memory(projects: dict[str, Path]) -> Row:
 
 
 @contextmanager
-def world(project: Path, size: int) -> Iterator[list[subprocess.Popen[str]]]:
+def world(
+    project: Path, size: int, **others: int
+) -> Iterator[list[subprocess.Popen[str]]]:
     """Starts ranks that wait for commands, with the variables that torchrun sets."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    common = {
+    common = others | {
         "KINETO_LOG_LEVEL": 9,  # The profiler would report each of its starts.
         "LOCAL_WORLD_SIZE": size,
-        # What is freed is given back at once, so that memory is that of tensors.
-        "MALLOC_MMAP_THRESHOLD_": 2**20,
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": port,
         "OMP_NUM_THREADS": 1,

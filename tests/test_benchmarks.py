@@ -28,7 +28,9 @@ from run import PARTS
 assert PARTS["{name}"].__module__ == "{name}"
 {small}
 for row in PARTS["{name}"]():
-    print(row.name)
+    print(row)
+    # These are counted, and hold at any size.
+    assert row.holds or row.bound not in ("0", "1"), row
 """
 
 

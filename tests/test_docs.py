@@ -191,11 +191,18 @@ def test_the_readme_of_a_project_names_only_what_the_project_has():
                     assert name in files
 
 
-@pytest.mark.parametrize("trick", everything().tricks)
-def test_the_readme_names_functions_that_a_trick_changes(trick):
-    files = project("everything")
-    off = questions()[trick][0]
-    without = rendered(everything(**{trick: off}).answers)
+@pytest.mark.parametrize(
+    ("form", "trick"),
+    [
+        (form, trick)
+        for form in ("dp", "ddp", "fsdp")
+        for trick in everything(parallel=form).tricks
+    ],
+)
+def test_the_readme_names_functions_that_a_trick_changes(form, trick):
+    files = project(form)
+    answers = {"parallel": form, trick: questions()[trick][0]}
+    without = rendered(everything(**answers).answers)
     [title] = (row.title for row in TRICKS if row.name == trick)
     [section] = re.findall(
         rf"^### {title}\n.*?^- Code: (.+?)$",

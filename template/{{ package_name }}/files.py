@@ -19,7 +19,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
         write: writes the content into an open file, which it may read again.
 
     Raises:
-        UserError: it cannot be written; an old file stays as it was.
+        UserError: it cannot be written, or not flushed.
     """
     aside = path.with_name(f"{path.name}.tmp")
     try:
