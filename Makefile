@@ -34,7 +34,7 @@ test: installed
 	$(PYTEST) -m "not proof"
 
 # What takes longer, before a release and in CI: make proof SHARE=3 takes a third of the
-# subsets, kills and updates, and another third with the next SEED; else that is random.
+# subsets, kills and updates, and another third with the next SEED. That is random by default.
 proof: installed
 	TORCH_TRICKS_SHARE=$(SHARE) TORCH_TRICKS_SEED=$(SEED) $(PYTEST) -m proof
 

@@ -11,6 +11,7 @@ import re
 import sys
 import tempfile
 import textwrap
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -180,15 +181,23 @@ def test_the_table_of_settings_that_may_change_is_the_code():
 
 def test_the_readme_of_a_project_names_only_what_the_project_has():
     files = project("everything")
-    readme = files["README.md"]
-    for line in re.findall(r"^- Code: (.+)$", readme, re.MULTILINE):
-        for part in re.split("(?:^|; )in ", line):
-            where, _, names = part.rpartition(": ")
-            for name in re.findall(r"`([^`]+)`", names):
-                if where:
-                    assert code("everything", where.strip("`"), name)
-                else:
-                    assert name in files
+    for line in re.findall(r"^- Code: (.+)$", files["README.md"], re.MULTILINE):
+        for where, name in named_places(line):
+            if where:
+                assert code("everything", where, name)
+            else:
+                assert name in files
+
+
+def named_places(line: str) -> Iterator[tuple[str, str]]:
+    """Yields each function of a line such as `a.py`; in `b.py`: `f`, `g`, with its file.
+
+    A file that is named as a whole has no other.
+    """
+    for part in re.split("(?:^|; )in ", line):
+        where, _, names = part.rpartition(": ")
+        for name in re.findall(r"`([^`]+)`", names):
+            yield where.strip("`"), name
 
 
 @pytest.mark.parametrize(
@@ -205,21 +214,17 @@ def test_the_readme_names_functions_that_a_trick_changes(form, trick):
     without = rendered(everything(**answers).answers)
     [title] = (row.title for row in TRICKS if row.name == trick)
     [section] = re.findall(
-        rf"^### {title}\n.*?^- Code: (.+?)$",
+        rf"^### {re.escape(title)}\n.*?^- Code: (.+?)$",
         files["README.md"],
         re.DOTALL | re.MULTILINE,
     )
-    for part in section.split("; "):
-        if part.startswith("in "):
-            file, _, names = part.removeprefix("in ").partition(": ")
-            file = file.strip("`")
-            for name in re.findall(r"`([^`]+)`", names):
-                with suppress(
-                    StopIteration
-                ):  # There may be no such function without it.
-                    assert part_of(files[file], name) != part_of(without[file], name), (
-                        name
-                    )
+    for file, name in named_places(section):
+        if file:
+            present, absent = part_of(files[file], name), ""
+            # There may be no such function without it.
+            with suppress(StopIteration):
+                absent = part_of(without[file], name)
+            assert present != absent, name
 
 
 def test_the_readme_of_every_project_has_whole_sections():
