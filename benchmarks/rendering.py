@@ -8,13 +8,18 @@ from pathlib import Path
 
 from measure import ROOT, Row, copy_command, interleave
 
-BOUND = 7
-"""Milliseconds for each file above the empty template, whatever their number."""
+BOUND, EMPTY = 7, 0.29
+"""Milliseconds for each file above the empty template, whatever their number, on a machine on
+which the empty template takes so many seconds. A slower one gets more."""
+
+MEMORY = Path("/dev/shm")
+"""Where projects are written if it is there: what a disk takes is no matter of the template."""
 
 
 def measure_rendering() -> Iterator[Row]:
     """Both templates are cloned from a release in git, as those that people copy are."""
-    with tempfile.TemporaryDirectory(prefix="bench-rendering-") as directory:
+    where = MEMORY if MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="bench-rendering-", dir=where) as directory:
         template, empty = Path(directory, "template"), Path(directory, "empty")
         template.mkdir()
         shutil.copy(ROOT / "copier.yml", template)
@@ -48,12 +53,14 @@ def measure_rendering() -> Iterator[Row]:
             f"{times.cpu_ratio:.2f}",
         )
         per_file = times.difference / files * 1e3
+        allowed = BOUND * times.reference / EMPTY
         yield Row(
-            f"copier copy, a file of the {files} in everything",
+            f"copier copy, a file of the {files} / the bound here",
             f"{per_file:.1f} ms",
-            cpu_ratio=f"{times.cpu_difference / files * 1e3:.1f} ms",
-            bound=f"<= {BOUND} ms",
-            holds=per_file <= BOUND,
+            f"{allowed:.1f} ms",
+            f"{per_file / allowed:.2f}",
+            bound=f"<= 1, {BOUND} ms where empty takes {EMPTY} s",
+            holds=per_file <= allowed,
         )
 
 

@@ -20,7 +20,7 @@ from subsets import TRICKS, Subset, everything
 from torch_tricks.catalogue import Trick
 
 ROOT = Path(__file__).parents[1]
-GUARDED = re.compile(r'{% if "(\w+)" in tricks %}(\w+)\.py{% endif %}(?:\.jinja)?')
+GUARDED = re.compile(r'{% if "(\w+)" in chosen %}(\w+)\.py{% endif %}(?:\.jinja)?')
 
 
 def guarded(directory: str) -> set[tuple[str, str]]:

@@ -242,13 +242,15 @@ def test_the_readme_of_every_project_has_whole_sections():
     }
     for subset in all_subsets():
         answers = subset.answers
-        answers |= {"distributed": computed["distributed"](**answers)}
+        answers |= {
+            "chosen": subset.tricks,
+            "distributed": computed["distributed"](**answers),
+        }
         text = template.render(
             **names,
             **answers,
             epoch_sampler=computed["epoch_sampler"](**answers),
             catalogue=config["catalogue"]["default"],
-            chosen=subset.tricks,
         )
         headings = re.findall(r"^### (.+)$", text, re.MULTILINE)
         assert headings == [titles[trick] for trick in subset.tricks]

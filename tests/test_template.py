@@ -1,6 +1,7 @@
 """The template's face: questions, presets, messages, refusals, and the real command."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,14 @@ def test_the_project_is_called_after_its_folder_unless_it_has_a_name(tmp_path):
         assert (tmp_path / folder / package).is_dir()
 
 
+def test_only_what_holds_jinja_is_rendered():
+    for path in (ROOT / "template").rglob("*.*"):
+        if path.is_file():
+            text = path.read_text(encoding="utf-8")
+            rendered = path.suffix == ".jinja"
+            assert rendered == bool(re.search(r"\{\{ |\{% ", text)), path
+
+
 def test_nobody_needs_to_trust_the_template():
     settings = {name for name in QUESTIONS if name.startswith("_")}
     assert not settings & {"_tasks", "_migrations", "_jinja_extensions"}
@@ -124,6 +133,7 @@ def test_nobody_needs_to_trust_the_template():
         ({"preset": "best"}, "Invalid choice"),
         ({"preset": "custom", "parallel": "tpu"}, "Invalid choice"),
         ({"tricks": "[swa]"}, "add -d preset=custom"),
+        ({"tricks": "[]"}, "add -d preset=custom"),
         ({"preset": "everything", "tricks": "[amp]"}, "add -d preset=custom"),
         ({"preset": "custom", "tricks": "[amp, best]"}, "Invalid choice"),
         ({"preset": "custom", "tricks": "[amp, needy]"}, "needy needs swa: choose"),
@@ -163,13 +173,13 @@ def bound(tmp_path_factory):
 
 
 def test_everything_leaves_out_what_does_not_go_with_the_rest(bound, tmp_path):
-    (bound / "template" / "list.txt.jinja").write_text("{{ tricks | join(' ') }}\n")
+    (bound / "template" / "list.txt.jinja").write_text("{{ chosen | join(' ') }}\n")
     for preset in ("everything", "recommended"):
         result = copy(bound, tmp_path / preset, {"preset": preset})
         assert result.returncode == 0, result.stderr
         listed = (tmp_path / preset / "list.txt").read_text().split()
         expected = {*PRESETS[preset], *({"needy"} if preset == "everything" else ())}
-        assert {*listed} == expected - {"parallel"}
+        assert {*listed} == expected
 
 
 def test_every_module_that_python_has_is_refused_as_a_package_name():

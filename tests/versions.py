@@ -95,7 +95,7 @@ def trick(tree: Path) -> None:
     """A minor version: a trick more, which the preset has, with a module and a setting."""
     row = "    parallel:\n      title: "
     replace(tree, "copier.yml", row, ROW + row)
-    chosen = f'{{% if "{NEW_TRICK}" in tricks %}}'
+    chosen = f'{{% if "{NEW_TRICK}" in chosen %}}'
     path = tree / PACKAGE / "optim" / f"{chosen}signs.py{{% endif %}}"
     path.write_text(MODULE, encoding="utf-8")
     for name, after, lines in (
@@ -141,7 +141,7 @@ def defaults(tree: Path) -> None:
 def layout(tree: Path) -> None:
     """A major version: renamed modules and functions, a removed file, new checkpoints."""
     rename(tree, "*/optim/schedule.py*", "schedule", "learning_rate")
-    swa = '{% if "swa" in tricks %}'
+    swa = '{% if "swa" in chosen %}'
     rename(tree, f"*/optim/{swa}swa.py*", "swa", "averaging")
     rename(tree, f"tests/optim/{swa}test_swa.py*", "test_swa", "test_averaging")
     replace(tree, "copier.yml", "module: optim/swa", "module: optim/averaging")

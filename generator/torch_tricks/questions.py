@@ -71,7 +71,7 @@ class Questions:
             raise Refusal(f"{both[0]} is both taken and left out: choose one")
         listed = {*answers[LIST], *taken} - left.keys()
         values: dict[str, Any] = {
-            LIST: [name for name in self._listable if name in listed]
+            LIST: [name for name in self.listable if name in listed]
         }
         for name, trick in self.tricks.items():
             if trick.choices:
@@ -83,7 +83,8 @@ class Questions:
         return values
 
     @property
-    def _listable(self) -> list[str]:
+    def listable(self) -> list[str]:
+        """The tricks that the list may hold: those with choices have questions of their own."""
         return [name for name, trick in self.tricks.items() if not trick.choices]
 
     def check(self, answers: Mapping[str, Any], kept: Container[str] = ()) -> None:
@@ -99,7 +100,7 @@ class Questions:
                 choices = (OFF, *trick.choices)
                 raise Refusal(_unknown(f"choice of {name}", answers[name], choices))
         if not isinstance(answers[LIST], list):
-            raise Refusal(f"{LIST} must be a list, such as [{self._listable[0]}]")
+            raise Refusal(f"{LIST} must be a list, such as [{self.listable[0]}]")
         self._check_listable(answers[LIST])
         for name in answers[LIST]:
             trick = self.tricks[name]
@@ -116,8 +117,8 @@ class Questions:
 
     def _check_listable(self, names: Iterable[Any]) -> None:
         for name in names:
-            if name not in self._listable:
-                raise Refusal(_unknown("trick", name, self._listable, self._forms))
+            if name not in self.listable:
+                raise Refusal(_unknown("trick", name, self.listable, self._forms))
 
     def split(self, answers: dict[str, Any]) -> tuple[list[str], list[str]]:
         """Takes the answers about tricks out; returns which are taken, and which left out."""
@@ -125,7 +126,7 @@ class Questions:
         listed = answers.pop(LIST, None)
         if listed is not None:
             take += listed
-            leave += [name for name in self._listable if name not in listed]
+            leave += [name for name in self.listable if name not in listed]
         for name in self.tricks:
             answer = answers.pop(name, None)
             if answer == OFF:

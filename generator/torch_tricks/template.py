@@ -22,7 +22,7 @@ from typing import Any
 
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, git, reason
-from torch_tricks.questions import Questions
+from torch_tricks.questions import LIST, Questions
 
 ANSWERS_FILE = ".copier-answers.yml"
 PUBLISHED = "gh:org/torch-tricks"
@@ -131,6 +131,8 @@ def render(
             "source, or use Copier's commands"
         )
     answers, file = dict(worker.answers.combined), directory / ANSWERS_FILE
+    # Copier has an empty list where a preset decides.
+    answers[LIST] = [name for name in questions.listable if name in answers["chosen"]]
     recorded = read_answers(file.read_bytes()) if files else {}
     return Rendering(directory, answers, recorded, questions, notes)
 
