@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 from covering import FORMS, Level, Space, Trick
+from torch_tricks.catalogue import Trick as Row
 from torch_tricks.catalogue import own_catalogue
 
 ROOT = Path(__file__).parents[1]
@@ -37,6 +38,10 @@ PROOF_SEED = int(os.environ.get("TORCH_TRICKS_SEED") or SEED)
 @cache
 def catalogue() -> tuple[Trick, ...]:
     """The tricks in the order of copier.yml, with their levels and constraints."""
+    return with_levels(TRICKS)
+
+
+def with_levels(rows: Iterable[Row]) -> tuple[Trick, ...]:
     return tuple(
         Trick(
             name=row.name,
@@ -45,7 +50,7 @@ def catalogue() -> tuple[Trick, ...]:
             excludes=row.excludes,
             parallel=row.forms,
         )
-        for row in TRICKS
+        for row in rows
     )
 
 

@@ -90,6 +90,17 @@ class TestRowOfTheCatalogue:
         added = flags(projects(trick.name)) - flags(projects(None, form))
         assert added == set(trick.flags)
 
+    def test_flags_of_its_choices(self, trick, projects):
+        plain = flags(projects(None))
+        for choice in trick.choices:
+            files = projects(None, choice)
+            expected = {*trick.flags, *trick.flags_of.get(choice, ())}
+            assert flags(files) - plain == expected
+            listed = re.findall(
+                r"^- Flags: `(.*)`$", section(trick, files), re.MULTILINE
+            )
+            assert set("".join(listed).split("`, `")) - {""} == expected
+
     def test_words(self, trick, projects):
         """Each of its patterns finds something, or could not tell that it is left."""
         text = "\n".join(f"{k}\n{v}" for k, v in projects(trick.name).items())

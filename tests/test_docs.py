@@ -11,9 +11,10 @@ import re
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import yaml
 from jinja2 import StrictUndefined
 from rendering import render
 from subsets import TRICKS, all_subsets, everything, questions
+from torch_tricks.catalogue import Trick
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
@@ -86,11 +88,16 @@ def trick_table() -> str:
         if trick.group != group:
             group = trick.group
             rows.append(f"| **{group}** | | | |")
-        flags = ", ".join(f"`{flag}`" for flag in trick.flags)
+        flags = ", ".join(f"`{flag}`" for flag in all_flags(trick))
         mark = "recommended" if trick.recommended else ""
         link = f"[`{trick.name}`](docs/tricks/{trick.name}.md)"
         rows.append(f"| {link} | {trick.title}: {trick.buys} | {flags} | {mark} |")
     return "\n".join(rows) + "\n"
+
+
+def all_flags(trick: Trick) -> Iterable[str]:
+    """Returns the flags of a trick and of its choices."""
+    return dict.fromkeys([*trick.flags, *chain(*trick.flags_of.values())])
 
 
 def trick_index() -> str:
@@ -151,7 +158,7 @@ def test_a_page_of_the_handbook_shows_the_code_and_names_the_source(trick):
     assert text.startswith(f"# {trick.title}\n")
     for heading in ("The idea", "The code", "Traps", "Source"):
         assert f"\n## {heading}\n" in text
-    for flag in trick.flags:
+    for flag in all_flags(trick):
         assert f"`{flag}" in text
 
 

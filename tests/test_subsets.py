@@ -9,9 +9,11 @@ from pathlib import Path
 import inspection
 import pytest
 import training
+import yaml
+from covering import FORMS, Space
 from inspection import PACKAGE, RUFF, DifferentFiles, text_files
 from parts import few_of
-from rendering import render, render_subset
+from rendering import render, render_subset, render_version
 from subsets import (
     PROOF_SEED,
     ROOT,
@@ -23,7 +25,9 @@ from subsets import (
     everything,
     questions,
     space,
+    with_levels,
 )
+from torch_tricks.catalogue import read_catalogue
 
 PARTS = 16
 """Of the subsets. `make test` takes one of them, and `make proof` its share of the rest."""
@@ -124,15 +128,37 @@ def test_no_subset_is_left_out():
         for trick in catalogue()
         if trick.name != "parallel" and "none" in (trick.parallel or ("none",))
     ]
-    assert set(inspection.MODULES) < set(questions())
 
 
-def test_what_is_excluded_is_refused(tmp_path):
-    for core in core_choices():
-        if not space().allows(core):
-            with pytest.raises(ValueError, match="."):
-                render(tmp_path / "project", {"preset": "custom"} | core)
-            assert not (tmp_path / "project").exists()
+BOUND = {
+    "amp": {"needs": ["seeding"]},
+    "swa": {"excludes": ["mixup"]},
+    "hdf5": {"forms": ["none", "ddp"]},
+}
+"""What binds tricks of the core to each other here, as no row of theirs does by itself.
+
+Each leaves three quarters of all cores.
+"""
+
+
+@pytest.mark.parametrize("bound", [{}, BOUND], ids=["as_it_is", "bound"])
+def test_a_core_that_is_refused_renders_nothing(bound, tmp_path):
+    rows = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
+    for name, bonds in bound.items():
+        rows["catalogue"]["default"][name] |= bonds
+    template = tmp_path / "template"
+    shutil.copytree(ROOT / "template", template / "template")
+    (template / "copier.yml").write_text(yaml.safe_dump(rows, sort_keys=False))
+    there = Space(with_levels(read_catalogue(rows).values()))
+    refused = [core for core in core_choices() if not there.allows(core)]
+    left = 1024 * 3**3 // 4**3 if bound else len(all_subsets())
+    assert len(refused) == 1024 - left
+    for core in refused[:: max(1, len(refused) // 32)]:
+        listed = [name for name, level in core.items() if level is True]
+        answers = {"preset": "custom", FORMS: core[FORMS], "tricks": listed}
+        with pytest.raises(ValueError, match=r"needs|excludes"):
+            render_version(template, tmp_path / "project", answers)
+        assert not (tmp_path / "project").exists()
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,14 @@ def test_only_what_holds_jinja_is_rendered():
             assert rendered == bool(re.search(r"\{\{ |\{% ", text)), path
 
 
+def test_conditions_are_nested_at_most_two_deep():
+    for path in (ROOT / "template").rglob("*.jinja"):
+        depth = 0
+        for tag in re.findall(r"\{% (if|endif)\b", path.read_text(encoding="utf-8")):
+            depth += 1 if tag == "if" else -1
+            assert depth <= 2, path
+
+
 def test_nobody_needs_to_trust_the_template():
     settings = {name for name in QUESTIONS if name.startswith("_")}
     assert not settings & {"_tasks", "_migrations", "_jinja_extensions"}

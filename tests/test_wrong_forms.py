@@ -27,16 +27,20 @@ class WrongForm:
     example: str
     put_in: PutIn | None
     """Changes the code of a project to the wrong form; by default the example is added."""
+    needs: str | None
+    """The trick without which a project has no code that can be changed so."""
 
 
 WRONG_FORMS: dict[str, WrongForm] = {}
 
 
-def wrong_form(example: str, put_in: PutIn | None = None) -> Callable[[Check], Check]:
+def wrong_form(
+    example: str, put_in: PutIn | None = None, needs: str | None = None
+) -> Callable[[Check], Check]:
     """Adds a check to the list, under the name of its function."""
 
     def add(check: Check) -> Check:
-        WRONG_FORMS[check.__name__] = WrongForm(check, example, put_in)
+        WRONG_FORMS[check.__name__] = WrongForm(check, example, put_in, needs)
         return check
 
     return add
@@ -90,24 +94,24 @@ def test_the_check_finds_the_wrong_form(form):
 )
 def test_the_check_finds_the_wrong_form_in_a_project(form, subset, projects_with):
     """In train.py, whose own code must not hide what is wrong, or in what it imports."""
-    files = projects_with(subset)
-    found = []
-    for name, text in files.items():
+    found = set()
+    for name, text in projects_with(subset).items():
         if inspection.is_product_code(name):
             tree = ast.parse(text)
             if form.put_in:
                 form.put_in(tree)
             wrong = ast.unparse(tree) + ("" if form.put_in else f"\n{form.example}")
-            found += form.check(ast.parse(wrong), wrong)
-            if name == "train.py" and not form.put_in:
-                assert found
-    needs_a_scaler = form.check is clipping_of_scaled_gradients
-    assert bool(found) == (not needs_a_scaler or "amp" in subset.tricks)
+            if [*form.check(ast.parse(wrong), wrong)]:
+                found.add(name)
+    if form.needs and form.needs not in subset.tricks:
+        assert not found
+    else:
+        assert found if form.put_in else "train.py" in found
 
 
 def test_clipping_of_unscaled_gradients_is_right(projects_with):
-    tree = ast.parse(projects_with(everything())["train.py"])
-    clip_first(tree)
+    tree = ast.parse(projects_with(Subset.of("amp"))["train.py"])
+    clip_scaled(tree)
     text = ast.unparse(tree)
     right = text.replace(CLIP, f"scaler.unscale_(optimizer); {CLIP}")
     assert right != text
@@ -181,11 +185,20 @@ def schedule_before_the_update(tree, text):
 CLIP = "torch.nn.utils.clip_grad_norm_(run.model.parameters(), 1.0)"
 
 
-def clip_first(tree: ast.Module) -> None:
-    """Clips at the beginning of the function that calls the scaler's step."""
+def clip_scaled(tree: ast.Module) -> None:
+    """Leaves out what unscales in front of the project's clipping, or clips if it has none."""
     for function in functions(tree):
         if any(scaled_steps(function)):
-            function.body = [*ast.parse(CLIP).body, *function.body]
+            rest = [s for s in function.body if not any(calls(s, "unscale_"))]
+            clip = [] if any(clips(function)) else ast.parse(CLIP).body
+            function.body = [*clip, *rest]
+
+
+def clips(tree: ast.AST) -> Iterator[ast.Call]:
+    for node in ast.walk(tree):
+        called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+        if re.search(r"clip_grad|clipping\.clip$", called):
+            yield node
 
 
 def scaled_steps(tree: ast.AST) -> Iterator[ast.Call]:
@@ -193,19 +206,20 @@ def scaled_steps(tree: ast.AST) -> Iterator[ast.Call]:
 
 
 @wrong_form(
-    "scaler.scale(loss).backward()\nclip_grad_norm_(p, 1)\nscaler.step(opt)", clip_first
+    "scaler.scale(loss).backward()\nclip_grad_norm_(p, 1)\nscaler.step(opt)",
+    clip_scaled,
+    needs="amp",
 )
 def clipping_of_scaled_gradients(tree, text):
     """Clipping before a scaled step, where the same function has not unscaled above."""
     for body in bodies(tree):
-        for clip in ast.walk(body):
-            if isinstance(clip, ast.Call) and "clip_grad" in ast.unparse(clip.func):
-                unscaled = any(
-                    (call.lineno, call.col_offset) < (clip.lineno, clip.col_offset)
-                    for call in calls(body, "unscale_")
-                )
-                if any(scaled_steps(body)) and not unscaled:
-                    yield clip
+        for clip in clips(body):
+            unscaled = any(
+                (call.lineno, call.col_offset) < (clip.lineno, clip.col_offset)
+                for call in calls(body, "unscale_")
+            )
+            if any(scaled_steps(body)) and not unscaled:
+                yield clip
 
 
 @wrong_form("loss = loss / accumulation_steps\nloss.backward()")
@@ -219,14 +233,27 @@ def loss_divided_by_the_number_of_batches(tree, text):
                 yield node
 
 
-@wrong_form("if (i + 1) % accumulation_steps == 0:\n    optimizer.step()")
+def count_batches(tree: ast.Module) -> None:
+    """Asks for a remainder where the loop asks whether a window ends."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "batch.last" in ast.unparse(node.test):
+            test = ast.parse("run.batch % run.settings.accumulation_steps", mode="eval")
+            node.test = test.body
+
+
+@wrong_form(
+    "if (i + 1) % accumulation_steps == 0:\n    optimizer.step()",
+    count_batches,
+    needs="accumulation",
+)
 def last_window_dropped(tree, text):
     """An update that depends on a remainder, which a short last window never has."""
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and "%" in ast.unparse(node.test):
             body = ast.Module(node.body, [])
-            yield from calls(body, "optimizer.step")
-            yield from calls(body, "optimizer_step")
+            yield from updates(body)
+            if any(isinstance(child, ast.Continue) for child in ast.walk(body)):
+                yield node
 
 
 @wrong_form("SGD([{'parameters': biases, 'lr': 2 * lr}, {'params': weights}])")
@@ -294,26 +321,40 @@ def prefix_cut_by_its_length(tree, text):
                 yield node
 
 
-@wrong_form("torch.save({'model': m, 'optimizer': o, 'epoch': e}, path)")
+def save_no_parts(tree: ast.Module) -> None:
+    """Leaves the states of the run's parts out of what is saved with its place."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict) and "'batch': run.batch" in ast.unparse(node):
+            node.values = [v for k, v in zip(node.keys, node.values, strict=True) if k]
+            node.keys = [key for key in node.keys if key]
+
+
+@wrong_form(
+    "torch.save({'model': m, 'optimizer': o, 'epoch': e}, path)",
+    save_no_parts,
+    needs="resume",
+)
 def checkpoint_of_half_the_state(tree, text):
     """A checkpoint without the schedule, the random numbers or the place in the data."""
-    needed = {"model", "optimizer", "scheduler", "epoch", "batch", "step", "random"}
+    listed = {"model", "optimizer", "scheduler"}
     if "amp_dtype" in text or "scaler" in text:
-        needed.add("scaler")
-    saved = [
-        {key.value for key in node.keys if isinstance(key, ast.Constant)}
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Dict)
-    ]
-    # What has a state of its own is listed by the run, and saved with the rest.
-    listed = {"model", "optimizer", "scheduler", "scaler"}
-    if "def parts" in text:
-        needed &= listed
-    if saves_parts := "run.parts" in text:
-        needed -= listed
-    found = set().union(*(keys for keys in saved if keys & {"optimizer", "epoch"}))
-    if (saves_parts or "optimizer" in found) and not needed <= found:
-        yield f"only {sorted(found)}"
+        listed.add("scaler")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            keys = {key.value for key in node.keys if isinstance(key, ast.Constant)}
+            # What has a state of its own is listed by the run, and saved with the rest.
+            unpacked = (
+                ast.unparse(v)
+                for k, v in zip(node.keys, node.values, strict=True)
+                if not k
+            )
+            if any("run.parts" in value for value in unpacked):
+                keys |= listed
+            needed = {*listed, "epoch", "batch", "step", "random"}
+            if "def parts" in text:
+                needed = listed
+            if ({"optimizer"} <= keys or {"epoch", "batch"} <= keys) and needed - keys:
+                yield f"only {sorted(keys)}"
 
 
 @wrong_form("torch.save(state, 'checkpoint.pth.tar')")
@@ -371,15 +412,38 @@ def labels_smoothed_by_hand(tree, text):
     yield from re.findall(r"\.scatter_\(.*", text)
 
 
-@wrong_form("start = time.time()\nmodel(images)\nprint(time.time() - start)")
+def read_the_clock_first(tree: ast.Module) -> None:
+    """Takes the time of the epoch in front of what waits for the device."""
+    for function in functions(tree):
+        stops = [s for s in function.body if any(differences_of_times(s))]
+        function.body = stops + [s for s in function.body if s not in stops]
+
+
+WAITS = ("synchronize", "totals.read", "totals.read_new", "is_finite")
+"""What has waited for the device when it returns."""
+
+
+@wrong_form(
+    "start = time.time()\nmodel(images)\nprint(time.time() - start)",
+    read_the_clock_first,
+)
 def clock_read_before_the_device_is_done(tree, text):
-    """A difference of times in a function that has not waited for the device."""
-    for function in [*functions(tree)] or [tree]:
-        clocks = [*calls(function, "perf_counter"), *calls(function, "time.time")]
-        waits = [*calls(function, "synchronize"), *calls(function, "totals.read")]
-        stops = sorted(clock.lineno for clock in clocks)[1:]
-        if stops and not any(wait.lineno < stops[-1] for wait in waits):
-            yield function.name if isinstance(function, ast.FunctionDef) else "module"
+    """A difference of times in a function that has not waited for the device above."""
+    for body in bodies(tree):
+        waits = [wait.lineno for name in WAITS for wait in calls(body, name)]
+        for difference in differences_of_times(body):
+            if not any(wait < difference.lineno for wait in waits):
+                yield difference
+
+
+def differences_of_times(tree: ast.AST) -> Iterator[ast.BinOp]:
+    """Yields what subtracts an earlier time from the time; seconds are a difference."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            right = ast.unparse(node.right)
+            for name in ("perf_counter", "time.time"):
+                if [*calls(node.left, name)] and "seconds" not in right:
+                    yield node
 
 
 @wrong_form("torch.cuda.empty_cache()")

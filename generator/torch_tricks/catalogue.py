@@ -28,6 +28,8 @@ class Trick:
     choices: tuple[str, ...] = ()
     """The forms that it comes in; it then has a question of its own."""
     recommended: bool = False
+    flags_of: Mapping[str, list[str]] = field(default_factory=dict)
+    """The flags of each of its choices."""
     words: tuple[str, ...] = ()
     words_of: Mapping[str, list[str]] = field(default_factory=dict)
     """The words of each of its choices."""
