@@ -10,13 +10,13 @@ from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from rendering import PACKAGE, render
 from subsets import ROOT, TRICKS
 from updating import read_files, recorded_answers
 from versions import git
 
-SCRIPTS = ("train", "evaluate", "predict", "convert")
 OF_MODULE = {"PIL": "pillow", "huggingface_hub": "huggingface-hub"}
 """Distributions that are not called as the module that they bring."""
 
@@ -26,8 +26,8 @@ def project(request, tmp_path):
     return render(tmp_path / "project", {"preset": request.param})
 
 
-def imported(files):
-    """The third-party distributions that Python files import."""
+def imported(files, project):
+    """The third-party distributions that Python files of a project import."""
     names = set()
     for file in files:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -36,17 +36,27 @@ def imported(files):
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
                 names.add(node.module)
     modules = {name.partition(".")[0] for name in names}
-    modules -= {*sys.stdlib_module_names, PACKAGE, *SCRIPTS}
+    modules -= {*sys.stdlib_module_names, PACKAGE, *scripts(project)}
     return {OF_MODULE.get(module, module) for module in modules}
+
+
+def scripts(project):
+    return {path.stem for path in project.glob("*.py")}
+
+
+def test_no_package_is_called_as_a_script(tmp_path):
+    project = render(tmp_path / "project", {"preset": "everything"})
+    questions = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
+    assert scripts(project) <= {*questions["reserved_names"]["default"].split()}
 
 
 def test_it_depends_on_what_it_imports(project):
     metadata = tomllib.loads((project / "pyproject.toml").read_text())["project"]
     declared = {line.partition(">=")[0] for line in metadata["dependencies"]}
     code = {*project.glob("*.py"), *project.glob(f"{PACKAGE}/**/*.py")}
-    assert imported(code) == declared
+    assert imported(code, project) == declared
     files = [*project.glob("tests/**/*.py")]
-    tests = imported(files) - declared - {file.stem for file in files}
+    tests = imported(files, project) - declared - {file.stem for file in files}
     dev = {line.partition(">=")[0] for line in metadata["optional-dependencies"]["dev"]}
     assert tests <= dev
 
@@ -121,7 +131,7 @@ def empty_environment(wheel):
     return environment
 
 
-def run(*command, cwd=None, env=None):
+def run(*command, cwd=None, env=None, code=0):
     # With PYTHONPATH the tool would be that of this clone.
     others = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     result = subprocess.run(
@@ -132,8 +142,8 @@ def run(*command, cwd=None, env=None):
         encoding="utf-8",
         env=others | dict(env or {}),
     )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
+    assert result.returncode == code, result.stderr
+    return result.stderr if code else result.stdout
 
 
 def test_the_wheel_makes_projects_in_an_empty_environment(
@@ -174,13 +184,26 @@ def test_the_newest_copier_will_do(wheel, workshop, tmp_path):
     names = [Requirement(line).name for line in others if "extra ==" not in line]
     run(*pip, "--quiet", "--upgrade", *names)
 
-    def torch_tricks(*arguments):
+    def torch_tricks(*arguments, code=0):
         command = tmp_path / "environment" / "bin" / "torch-tricks"
-        return run(command, *arguments, cwd=tmp_path, env=workshop.hub.environment)
+        hub = workshop.hub.environment
+        return run(command, *arguments, cwd=tmp_path, env=hub, code=code)
 
     wishes = ("--name=Leaf Diseases", "--preset=minimal", "--ref=v0.1.0")
-    torch_tricks("new", "project", *wishes)
     project = tmp_path / "project"
+    for wrong, sentence in (
+        (
+            "--data=package_name=class",
+            "error: 'package_name': class is taken by Python",
+        ),
+        (
+            "--ref=nowhere",
+            "error: the template, or this version of it, cannot be had (",
+        ),
+    ):
+        assert torch_tricks("new", project, *wishes, wrong, code=2).startswith(sentence)
+        assert not project.exists()
+    torch_tricks("new", project, *wishes)
     assert read_files(project) == workshop.fresh("v0.1.0", {"preset": "minimal"})
     git(project, "init", "--quiet")
 

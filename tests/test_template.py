@@ -5,11 +5,14 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 from subsets import TRICKS
+from torch_tricks.catalogue import Trick
 
 ROOT = Path(__file__).parents[1]
 COPIER = Path(sys.executable).with_name("copier")
@@ -69,6 +72,31 @@ def test_a_row_says_what_a_trick_buys_in_one_line():
     for trick in TRICKS:
         assert 20 <= len(f"{trick.title}: {trick.buys}") <= 80
         assert {*trick.needs, *trick.excludes} < {other.name for other in TRICKS}
+
+
+def missing(preset: str, form: str, tricks: Iterable[Trick]) -> list[str]:
+    """Returns what the tricks of a preset need and do not have, in a form of `parallel`."""
+    wanted = [
+        trick
+        for trick in tricks
+        if form in (trick.forms or [form])
+        and (trick.recommended if preset == "recommended" else not trick.excludes)
+    ]
+    names = {trick.name for trick in wanted}
+    return [need for trick in wanted for need in trick.needs if need not in names]
+
+
+@pytest.mark.parametrize("form", ["none", "dp", "ddp", "fsdp"])
+def test_a_preset_has_what_its_tricks_need(form):
+    """In each form, as `custom` begins with the recommended tricks in any."""
+    row = TRICKS[0]
+    bound = [
+        replace(row, name="needy", needs=("lonely",)),
+        replace(row, name="lonely", excludes=("amp",), recommended=False),
+    ]
+    for preset in ("recommended", "everything"):
+        assert missing(preset, form, [*TRICKS, *bound]) == ["lonely"]
+        assert missing(preset, form, TRICKS) == []
 
 
 def test_the_project_is_called_after_its_folder_unless_it_has_a_name(tmp_path):

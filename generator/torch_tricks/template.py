@@ -4,8 +4,8 @@ All dealings with Copier are here. It is imported on first use, as that takes a 
 second. What its documentation does not promise is this, for which `pyproject.toml` pins its
 minor version, and a test tries the newest one:
 
-- `answers.combined`, `template.questions_data` and `template.config_data` of the worker that
-  `copier.run_copy` returns;
+- `answers.combined` and `template.questions_data` of the worker that `copier.run_copy` returns;
+- the words with which its errors begin, by which refusals are told apart;
 - `copier._vcs.get_repo`, which knows what `gh:` stands for;
 - that it runs git through plumbum, which keeps a directory and an environment of its own.
 """
