@@ -1,5 +1,6 @@
 """Rendering everything beside rendering an empty template, as whole processes."""
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -18,7 +19,7 @@ MEMORY = Path("/dev/shm")
 
 def measure_rendering() -> Iterator[Row]:
     """Both templates are cloned from a release in git, as those that people copy are."""
-    where = MEMORY if MEMORY.is_dir() else None
+    where = MEMORY if os.access(MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="bench-rendering-", dir=where) as directory:
         template, empty = Path(directory, "template"), Path(directory, "empty")
         template.mkdir()

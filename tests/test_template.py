@@ -120,6 +120,14 @@ def test_only_what_holds_jinja_is_rendered():
             assert rendered == bool(re.search(r"\{\{ |\{% ", text)), path
 
 
+def test_templates_ask_what_is_chosen():
+    """Where a preset decides, the list that the owner ticks is empty."""
+    for path in (ROOT / "template").rglob("*"):
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        for tag in re.findall(r"\{[{%].*?[%}]\}", f"{path.name}\n{text}"):
+            assert not re.search(r"\btricks\b", tag), f"{path}: {tag}"
+
+
 def test_conditions_are_nested_at_most_two_deep():
     for path in (ROOT / "template").rglob("*.jinja"):
         depth = 0
@@ -169,7 +177,13 @@ def test_nobody_needs_to_trust_the_template():
         ({"preset": "best"}, "Invalid choice"),
         ({"preset": "custom", "parallel": "tpu"}, "Invalid choice"),
         ({"tricks": "[swa]"}, "add -d preset=custom"),
-        ({"tricks": "[]"}, "add -d preset=custom"),
+        ({"preset": "minimal", "tricks": "[]"}, "add -d preset=custom"),
+        ({"chosen": "[swa]"}, "It is computed from other answers"),
+        (
+            {"preset": "custom", "preset_tricks": "[swa]"},
+            "It is computed from other answers",
+        ),
+        ({"distributed": "true"}, "It is computed from other answers"),
         ({"preset": "everything", "tricks": "[amp]"}, "add -d preset=custom"),
         ({"preset": "custom", "tricks": "[amp, best]"}, "Invalid choice"),
         ({"preset": "custom", "tricks": "[amp, needy]"}, "needy needs swa: choose"),

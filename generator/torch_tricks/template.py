@@ -125,9 +125,9 @@ def render(
         )
     template = worker.template
     questions = Questions(template.questions_data)
-    if "preset" not in questions.asked or not questions.tricks:
+    if not {"preset", "chosen"} <= questions.raw.keys() or not questions.tricks:
         raise Refusal(
-            f"{source} is not torch-tricks, as it asks for no preset: give --template another "
+            f"{source} is not torch-tricks, as it has no preset or tricks: give --template another "
             "source, or use Copier's commands"
         )
     answers, file = dict(worker.answers.combined), directory / ANSWERS_FILE
