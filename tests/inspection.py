@@ -32,10 +32,12 @@ def words_by_owners() -> dict[tuple[str, ...], list[str]]:
         names = (trick.title, *trick.flags, trick.source)
         for word in (*trick.words, *map(re.escape, names)):
             owners.setdefault(word, []).append(trick.name)
-        for choice in trick.choices:
-            flags = trick.flags_of.get(choice, ())
-            for word in (*trick.words_of.get(choice, ()), *map(re.escape, flags)):
+        for choice, words in trick.words_of.items():
+            for word in words:
                 owners.setdefault(word, []).append(choice)
+        for choice, flags in trick.flags_of.items():
+            for flag in flags:
+                owners.setdefault(re.escape(flag), []).append(choice)
     grouped: dict[tuple[str, ...], list[str]] = {}
     for word, tricks in owners.items():
         grouped.setdefault(tuple(tricks), []).append(word)

@@ -42,6 +42,7 @@ def catalogue() -> tuple[Trick, ...]:
 
 
 def with_levels(rows: Iterable[Row]) -> tuple[Trick, ...]:
+    """Returns rows of a catalogue with the levels that each trick has."""
     return tuple(
         Trick(
             name=row.name,

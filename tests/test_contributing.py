@@ -39,6 +39,12 @@ def section(trick: Trick, files: dict[str, str]) -> str:
     return re.search(pattern, files["README.md"], re.MULTILINE | re.DOTALL)[1]
 
 
+def listed_flags(text: str) -> tuple[str, ...]:
+    """Returns the flags that such a section lists."""
+    lines = re.findall(r"^- Flags: (.*)$", text, re.MULTILINE)
+    return tuple(re.findall(r"`([^`]+)`", "".join(lines)))
+
+
 def links(page: str) -> list[str]:
     text = (ROOT / page).read_text(encoding="utf-8")
     computed = re.search(

@@ -5,14 +5,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
-from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import jinja2
 import pytest
 import yaml
 from subsets import TRICKS
-from torch_tricks.catalogue import Trick
 
 ROOT = Path(__file__).parents[1]
 COPIER = Path(sys.executable).with_name("copier")
@@ -74,29 +74,25 @@ def test_a_row_says_what_a_trick_buys_in_one_line():
         assert {*trick.needs, *trick.excludes} < {other.name for other in TRICKS}
 
 
-def missing(preset: str, form: str, tricks: Iterable[Trick]) -> list[str]:
-    """Returns what the tricks of a preset need and do not have, in a form of `parallel`."""
-    wanted = [
-        trick
-        for trick in tricks
-        if form in (trick.forms or [form])
-        and (trick.recommended if preset == "recommended" else not trick.excludes)
-    ]
-    names = {trick.name for trick in wanted}
-    return [need for trick in wanted for need in trick.needs if need not in names]
+def missing(rows: dict[str, dict[str, Any]], preset: str, parallel: str) -> list[str]:
+    """Returns what the tricks that a preset begins with need and do not have."""
+    template = jinja2.Template(QUESTIONS["preset_tricks"]["default"])
+    begun = template.render(catalogue=rows, preset=preset, parallel=parallel)
+    names = yaml.safe_load(begun)
+    needed = (need for name in names for need in rows[name].get("needs", ()))
+    return [need for need in needed if need not in names]
 
 
-@pytest.mark.parametrize("form", ["none", "dp", "ddp", "fsdp"])
-def test_a_preset_has_what_its_tricks_need(form):
-    """In each form, as `custom` begins with the recommended tricks in any."""
-    row = TRICKS[0]
-    bound = [
-        replace(row, name="needy", needs=("lonely",)),
-        replace(row, name="lonely", excludes=("amp",), recommended=False),
-    ]
-    for preset in ("recommended", "everything"):
-        assert missing(preset, form, [*TRICKS, *bound]) == ["lonely"]
-        assert missing(preset, form, TRICKS) == []
+@pytest.mark.parametrize("parallel", ["none", "dp", "ddp", "fsdp"])
+@pytest.mark.parametrize("preset", ["recommended", "everything", "custom"])
+def test_a_preset_has_what_its_tricks_need(preset, parallel):
+    rows = QUESTIONS["catalogue"]["default"]
+    assert missing(rows, preset, parallel) == []
+    bound = {
+        "needy": {"recommended": True, "needs": ["lonely"]},
+        "lonely": {"excludes": ["amp"]},
+    }
+    assert missing(rows | bound, preset, parallel) == ["lonely"]
 
 
 def test_the_project_is_called_after_its_folder_unless_it_has_a_name(tmp_path):
@@ -112,26 +108,34 @@ def test_the_project_is_called_after_its_folder_unless_it_has_a_name(tmp_path):
         assert (tmp_path / folder / package).is_dir()
 
 
+@cache
+def template_files() -> dict[str, str]:
+    """Returns the texts of the template by path."""
+    root = ROOT / "template"
+    return {
+        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+
+
 def test_only_what_holds_jinja_is_rendered():
-    for path in (ROOT / "template").rglob("*.*"):
-        if path.is_file():
-            text = path.read_text(encoding="utf-8")
-            rendered = path.suffix == ".jinja"
-            assert rendered == bool(re.search(r"\{\{ |\{% ", text)), path
+    for path, text in template_files().items():
+        rendered = path.endswith(".jinja")
+        assert rendered == bool(re.search(r"\{\{ |\{% ", text)), path
 
 
 def test_templates_ask_what_is_chosen():
     """Where a preset decides, the list that the owner ticks is empty."""
-    for path in (ROOT / "template").rglob("*"):
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        for tag in re.findall(r"\{[{%].*?[%}]\}", f"{path.name}\n{text}"):
+    for path, text in template_files().items():
+        for tag in re.findall(r"\{[{%].*?[%}]\}", f"{path}\n{text}"):
             assert not re.search(r"\btricks\b", tag), f"{path}: {tag}"
 
 
 def test_conditions_are_nested_at_most_two_deep():
-    for path in (ROOT / "template").rglob("*.jinja"):
+    for path, text in template_files().items():
         depth = 0
-        for tag in re.findall(r"\{% (if|endif)\b", path.read_text(encoding="utf-8")):
+        for tag in re.findall(r"\{% (if|endif)\b", text):
             depth += 1 if tag == "if" else -1
             assert depth <= 2, path
 
@@ -178,12 +182,12 @@ def test_nobody_needs_to_trust_the_template():
         ({"preset": "custom", "parallel": "tpu"}, "Invalid choice"),
         ({"tricks": "[swa]"}, "add -d preset=custom"),
         ({"preset": "minimal", "tricks": "[]"}, "add -d preset=custom"),
-        ({"chosen": "[swa]"}, "It is computed from other answers"),
+        ({"chosen": "[swa]"}, "It is not asked for"),
         (
             {"preset": "custom", "preset_tricks": "[swa]"},
-            "It is computed from other answers",
+            "It is not asked for",
         ),
-        ({"distributed": "true"}, "It is computed from other answers"),
+        ({"distributed": "true"}, "It is not asked for"),
         ({"preset": "everything", "tricks": "[amp]"}, "add -d preset=custom"),
         ({"preset": "custom", "tricks": "[amp, best]"}, "Invalid choice"),
         ({"preset": "custom", "tricks": "[amp, needy]"}, "needy needs swa: choose"),

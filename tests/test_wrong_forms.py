@@ -149,10 +149,14 @@ def devices_hidden_from_inside(tree, text):
 
 def bodies(tree: ast.Module) -> Iterator[ast.AST]:
     """The functions of a module, less the methods of its classes, and what is outside."""
-    outside = [node for node in tree.body if not isinstance(node, ast.ClassDef)]
-    yield from (node for node in outside if isinstance(node, ast.FunctionDef))
-    rest = [node for node in outside if not isinstance(node, ast.FunctionDef)]
-    yield ast.Module(rest, [])
+    yield from (node for node in tree.body if isinstance(node, ast.FunctionDef))
+    yield outside(tree)
+
+
+def outside(tree: ast.Module) -> ast.Module:
+    """What of a module stands in no function and no class."""
+    inside = (ast.FunctionDef, ast.ClassDef)
+    return ast.Module([node for node in tree.body if not isinstance(node, inside)], [])
 
 
 def updates(tree: ast.AST) -> Iterator[ast.Call]:
@@ -339,21 +343,18 @@ def checkpoint_of_half_the_state(tree, text):
     listed = {"model", "optimizer", "scheduler"}
     if "amp_dtype" in text or "scaler" in text:
         listed.add("scaler")
+    needed = {*listed, "epoch", "batch", "step", "random"}
+    if "def parts" in text:
+        needed = listed
     for node in ast.walk(tree):
         if isinstance(node, ast.Dict):
             keys = {key.value for key in node.keys if isinstance(key, ast.Constant)}
             # What has a state of its own is listed by the run, and saved with the rest.
-            unpacked = (
-                ast.unparse(v)
-                for k, v in zip(node.keys, node.values, strict=True)
-                if not k
-            )
-            if any("run.parts" in value for value in unpacked):
+            entries = zip(node.keys, node.values, strict=True)
+            if any("run.parts" in ast.unparse(v) for k, v in entries if not k):
                 keys |= listed
-            needed = {*listed, "epoch", "batch", "step", "random"}
-            if "def parts" in text:
-                needed = listed
-            if ({"optimizer"} <= keys or {"epoch", "batch"} <= keys) and needed - keys:
+            saves = "optimizer" in keys or ("epoch" in keys and "run.parts" in text)
+            if saves and not needed <= keys:
                 yield f"only {sorted(keys)}"
 
 
@@ -428,21 +429,26 @@ WAITS = ("synchronize", "totals.read", "totals.read_new", "is_finite")
     read_the_clock_first,
 )
 def clock_read_before_the_device_is_done(tree, text):
-    """A difference of times in a function that has not waited for the device above."""
-    for body in bodies(tree):
+    """A time is read again, or subtracted from, and no line above waits for the device."""
+    for body in (*functions(tree), outside(tree)):
         waits = [wait.lineno for name in WAITS for wait in calls(body, name)]
-        for difference in differences_of_times(body):
-            if not any(wait < difference.lineno for wait in waits):
-                yield difference
+        again = sorted(clocks(body), key=lambda clock: clock.lineno)[1:]
+        for stop in (*again, *differences_of_times(body)):
+            if not any(wait < stop.lineno for wait in waits):
+                yield stop
+
+
+def clocks(tree: ast.AST) -> Iterator[ast.Call]:
+    for name in ("perf_counter", "time.time"):
+        yield from calls(tree, name)
 
 
 def differences_of_times(tree: ast.AST) -> Iterator[ast.BinOp]:
     """Yields what subtracts an earlier time from the time; seconds are a difference."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-            right = ast.unparse(node.right)
-            for name in ("perf_counter", "time.time"):
-                if [*calls(node.left, name)] and "seconds" not in right:
+        match node:
+            case ast.BinOp(left=left, op=ast.Sub(), right=right):
+                if any(clocks(left)) and "seconds" not in ast.unparse(right):
                     yield node
 
 

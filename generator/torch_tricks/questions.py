@@ -43,14 +43,6 @@ class Questions:
     def presets(self) -> list[str]:
         return _choices(self.asked["preset"])
 
-    def chosen(self, answers: Mapping[str, Any]) -> list[str]:
-        """Returns the tricks that answers to all questions take."""
-        return [
-            name
-            for name, trick in self.tricks.items()
-            if (answers[name] != OFF if trick.choices else name in answers[LIST])
-        ]
-
     def changed(
         self, answers: Mapping[str, Any], take: Iterable[str], leave: Iterable[str]
     ) -> dict[str, Any]:

@@ -56,8 +56,8 @@ class Rendering:
 
     @property
     def tricks(self) -> list[str]:
-        """The tricks that are in, in the order of the questions."""
-        return self.questions.chosen(self.answers)
+        """The tricks that are in, in the order of the catalogue."""
+        return list(self.answers["chosen"])
 
 
 def read_answers(content: bytes) -> dict[str, Any]:
