@@ -80,8 +80,7 @@ class TestRowOfTheCatalogue:
 
     def test_section_in_the_project(self, trick, projects):
         text = section(trick, projects(trick.name))
-        listed = re.findall(r"^- Flags: (.*)$", text, re.MULTILINE)
-        assert tuple(re.findall(r"`([^`]+)`", "".join(listed))) == trick.flags
+        assert listed_flags(text) == trick.flags
         assert f"<{trick.source}>" in text
         if trick.module:
             assert f"`{PACKAGE}/{trick.module}.py`" in text
@@ -96,22 +95,23 @@ class TestRowOfTheCatalogue:
         added = flags(projects(trick.name)) - flags(projects(None, form))
         assert added == set(trick.flags)
 
-    def test_flags_of_its_choices(self, trick, projects):
-        plain = flags(projects(None))
-        for choice in trick.choices:
-            files = projects(None, choice)
-            expected = {*trick.flags, *trick.flags_of.get(choice, ())}
-            assert flags(files) - plain == expected
-            listed = re.findall(
-                r"^- Flags: `(.*)`$", section(trick, files), re.MULTILINE
-            )
-            assert set("".join(listed).split("`, `")) - {""} == expected
-
     def test_words(self, trick, projects):
         """Each of its patterns finds something, or could not tell that it is left."""
         text = "\n".join(f"{k}\n{v}" for k, v in projects(trick.name).items())
         for word in trick.words:
             assert re.search(word, text, re.IGNORECASE), word
+
+
+@pytest.mark.parametrize(
+    ("trick", "choice"),
+    [(trick, choice) for trick in TRICKS for choice in trick.choices],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_flags_of_a_choice(trick, choice, projects):
+    files = projects(None, choice)
+    expected = (*trick.flags, *trick.flags_of.get(choice, ()))
+    assert listed_flags(section(trick, files)) == expected
+    assert flags(files) - flags(projects(None)) == set(expected)
 
 
 @pytest.fixture(scope="module")
