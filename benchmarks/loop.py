@@ -257,7 +257,7 @@ class FullLoop(BareLoop):
                 images, targets = self.mix(images, targets)
                 images = images.contiguous(memory_format=torch.channels_last)
                 with torch.autocast(self.device.type, self.amp_dtype, self.mixed):
-                    logits = self.model(images)
+                    logits = self.model(images).float()
                     loss = F.cross_entropy(
                         logits,
                         targets,
