@@ -208,8 +208,8 @@ def clipping_of_scaled_gradients() -> Edit:
 
 @change(Subset.of("accumulation"), WITH_SEVERAL, wrong=True)
 def clipping_of_micro_batches() -> Edit:
-    add = "    run.totals.add(sums, len(targets))\n"
-    return {"train.py": [(add, CLIP + add), IMPORT]}
+    end = "    return sums\n\n\ndef forward"
+    return {"train.py": [(end, CLIP + end), IMPORT]}
 
 
 @change(RECOMMENDED, everything(label_smoothing=False, class_balance=False))
@@ -224,7 +224,6 @@ def sgd_with_class_weights() -> Edit:
         f"{PACKAGE}/task.py": [
             (loss, weighted),
             ("\nMETRICS = ", weights),
-            ("from torch import Tensor\n", "import torch\nfrom torch import Tensor\n"),
         ],
     }
 
