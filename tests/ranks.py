@@ -46,7 +46,7 @@ def main() -> None:
     attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
     if attempt < len(names):
         name, rank, step = f"{names[attempt]}::".split(":")[:3]
-        if rank in ("", os.environ["RANK"]):
+        if rank in ("", os.environ.get("RANK")):
             EVENTS[name](int(step or 0))
     sys.argv = ["train.py", *flags]
     runpy.run_path("train.py", run_name="__main__")
@@ -140,6 +140,11 @@ def terminate(step: int) -> None:
     before_step(step, lambda: os.kill(os.getppid(), signal.SIGTERM))
 
 
+def stop(step: int) -> None:
+    """Signals the process itself, which saves after that step and stops."""
+    before_step(step, lambda: os.kill(os.getpid(), signal.SIGTERM))
+
+
 def run_out_of_time(step: int) -> None:
     """Signals the job script, as Slurm does, and waits until that has an effect."""
 
@@ -165,7 +170,7 @@ EVENTS: dict[str, Callable[[int], None]] = {
     **{
         function.__name__.replace("_", "-"): function
         for function in (kill, kill_saving, kill_machine, hang)
-        + (interrupt, terminate, run_out_of_time, fail)
+        + (interrupt, terminate, stop, run_out_of_time, fail)
     },
 }
 

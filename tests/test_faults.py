@@ -16,6 +16,7 @@ from pathlib import Path
 
 import faults
 import pytest
+import ranks
 import torch
 import training
 from parts import at_once
@@ -91,6 +92,17 @@ def goes_on(run, project, directory, *flags) -> str:
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     return result.stdout
+
+
+def goes_on_in_a_new_directory(run, project, last, step, *flags) -> Path:
+    """Goes on from a step of the last run, or begins, and saves after each step."""
+    directory = last.with_name(f"from-{step}")
+    arguments = (*flags, "--run-dir", directory, "--checkpoint-every", 1)
+    if step is not None:
+        saved = {int(path.stem.partition("-")[2]): path for path in checkpoints(last)}
+        arguments += ("--resume", saved[step])
+    training.train(run, project, *arguments)
+    return directory
 
 
 def one_line(result: subprocess.CompletedProcess[str], status: int = 1) -> str:
@@ -356,14 +368,15 @@ def test_auto_passes_over_damaged_checkpoints(project, flags, zygote, whole, sta
     third.write_bytes(content[: len(content) // 2])
     second.unlink()
     second.mkdir()
-    result = zygote.run(project, "train.py", *arguments, "--max-steps", 3)
+    result = zygote.run(project, ranks.SCRIPT, "stop::2", *arguments)
     assert f"resuming from {first}, step 1" in result.stdout
     passed = [
         f"passed over: {third} is damaged, or no checkpoint: resume from an older one",
         f"passed over: there is no checkpoint {second} (Is a directory)",
     ]
-    *two, last = result.stderr.splitlines()
+    *two, last, stopped = result.stderr.splitlines()
     assert two == passed
+    assert stopped.startswith("stopped by SIGTERM after step 3")
     # A directory is not replaced: the run says so, and goes on.
     assert last.startswith(
         f"training goes on without a checkpoint: cannot write {second}"
@@ -418,9 +431,10 @@ def test_other_files_are_refused(project, flags, zygote, whole, started, tmp_pat
             message = one_line(zygote.run(project, "train.py", *arguments))
             assert message == f"error: {reason.format(path=newest)}\n"
             continue
-        result = zygote.run(project, "train.py", *arguments, "--max-steps", 3)
-        assert result.returncode == 0, result.stderr
-        assert result.stderr == f"passed over: {reason.format(path=newest)}\n"
+        result = zygote.run(project, ranks.SCRIPT, "stop::1", *arguments)
+        assert result.returncode == 143, result.stderr
+        passed = f"passed over: {reason.format(path=newest)}\n"
+        assert result.stderr.startswith(f"{passed}stopped by SIGTERM after step 3")
     shutil.copy(checkpoints(whole)[2], newest)
     goes_on(zygote.run, project, started, *flags)
     training.check_same_run(whole, started)
@@ -455,10 +469,10 @@ def test_checkpoints_move_to_other_kernels_and_layouts(folder, hdf5, zygote, tmp
     ]
     flags = training.flags(plain, folder, hdf5)
     training.train(zygote.run, projects[0], *flags, "--run-dir", tmp_path / "whole")
-    for project, steps in zip([*projects, *projects], (2, 4, 6, 99), strict=True):
-        values = (*flags, "--max-steps", steps)
-        goes_on(zygote.run, project, tmp_path / "run", *values)
-    runs = (tmp_path / "whole", tmp_path / "run")
+    last = tmp_path / "whole"
+    for project, step in zip([*projects, *projects], (None, 2, 4, 6), strict=True):
+        last = goes_on_in_a_new_directory(zygote.run, project, last, step, *flags)
+    runs = (tmp_path / "whole", last)
     for one, other in zip(*map(training.read_metrics, runs), strict=True):
         for name in ("train_loss", "val_loss"):
             assert one[name] == pytest.approx(other[name], rel=1e-4)
@@ -477,8 +491,8 @@ def test_files_never_run_code(project, flags, zygote, whole, started, folder, tm
         assert f"{path} is damaged" in message
         shutil.copy(path, newest)
         arguments = (*flags, "--run-dir", started, "--resume", "auto")
-        result = zygote.run(project, "train.py", *arguments, "--max-steps", 3)
-        assert result.returncode == 0, result.stderr
+        result = zygote.run(project, ranks.SCRIPT, "stop::1", *arguments)
+        assert result.returncode == 143, result.stderr
         assert result.stderr.startswith(f"passed over: {newest} is damaged")
         arguments = ("--weights", path, "--config", whole / "config.json")
         message = one_line(
@@ -644,10 +658,10 @@ def test_versions_may_change(without, tolerance, folder, hdf5, zygote, tmp_path)
     flags = training.flags(subset, folder, hdf5)
     training.train(zygote.run, project, *flags, "--run-dir", tmp_path / "whole")
     with Zygote(ROOT / FLOOR_PYTHON) as floor:
-        for python, steps in ((zygote, 2), (floor, 3), (zygote, 4), (floor, 99)):
-            values = (*flags, "--max-steps", steps)
-            goes_on(python.run, project, tmp_path / "run", *values)
-    newest, moved = map(training.read_metrics, (tmp_path / "whole", tmp_path / "run"))
+        last = tmp_path / "whole"
+        for python, step in ((zygote, None), (floor, 2), (zygote, 3), (floor, 4)):
+            last = goes_on_in_a_new_directory(python.run, project, last, step, *flags)
+    newest, moved = map(training.read_metrics, (tmp_path / "whole", last))
     for one, other in zip(newest, moved, strict=True):
         assert one["learning_rates"] == other["learning_rates"]
         for name in ("train_loss", "val_loss"):

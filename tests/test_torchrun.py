@@ -404,30 +404,35 @@ def test_sharded_checkpoints_continue_on_more_ranks(launch, tmp_path):
         assert (result.returncode, result.stderr) == (0, "")
 
     train(whole, 2)
-    train(moved, 2, "--max-steps", 3)
-    train(moved, 4)
+    train(moved, 4, "--resume", whole / "checkpoints/step-00000003")
     training.check_close_runs(whole, moved)
 
 
 def test_checkpoints_move_between_projects(launch, zygote, projects, folder, tmp_path):
     """Of none, ddp and dp; batches of all images but one batch, for dp drops that."""
-    whole, moved = tmp_path / "whole", tmp_path / "moved"
+    whole = tmp_path / "whole"
     flags = (*WITHOUT_CHANCE, "--batch-size", 11, "--accumulation-steps", 1)
+    flags += ("--checkpoint-every", 1, "--keep-checkpoints", 99)
 
     def alone(kind, run, *part):
         settings = (*FLAGS, *flags, "--data-dir", folder, "--run-dir", run)
         return zygote.run(projects[kind], ranks.SCRIPT, "comparable", *settings, *part)
 
+    def after(run, step):
+        return ("--resume", run / f"checkpoints/step-{step:08d}.pt")
+
+    runs = [tmp_path / name for name in ("one", "two", "three", "four")]
+    one, two, three, four = runs
     results = [
         launch("ddp", whole, *flags, events="comparable"),
-        alone("none", moved, "--max-steps", 1),
-        launch("ddp", moved, *flags, "--max-steps", 3, events="comparable"),
-        alone("dp", moved, "--max-steps", 5),
-        launch("ddp", moved, *flags, events="comparable"),
+        alone("none", one),
+        launch("ddp", two, *flags, *after(one, 1), events="comparable"),
+        alone("dp", three, *after(two, 3)),
+        launch("ddp", four, *flags, *after(three, 5), events="comparable"),
     ]
     for result in results:
         assert (result.returncode, result.stderr) == (0, "")
-    training.check_close_runs(whole, moved)
+    training.check_close_runs(whole, four)
 
 
 def test_weights_of_ranks_serve_without_them(unbroken, zygote, projects, folder):
