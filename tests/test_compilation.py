@@ -62,16 +62,3 @@ def test_a_compiled_run_goes_on_to_equal_bits(project, flags, tmp_path):
     losses = [json.loads(text.splitlines()[0])["train_loss"] for text in texts]
     assert losses[0] == pytest.approx(losses[2], rel=0.01)
     assert files[0].read_bytes() != files[2].read_bytes()
-
-
-@pytest.mark.proof
-def test_without_a_compiler_a_line_names_the_way_out(project, flags, tmp_path):
-    nowhere = {"CXX": str(tmp_path / "g++")}
-    flags += ("--compile-mode", "default")
-    result = train(project, tmp_path / "run", *flags, **nowhere)
-    assert result.returncode == 1
-    [line] = [line for line in result.stderr.splitlines() if line.startswith("error")]
-    assert "cannot be compiled: pass --compile-mode none (" in line
-    assert "No working C++ compiler found" in line
-    assert "Traceback" not in result.stderr
-    assert not (tmp_path / "run").exists()

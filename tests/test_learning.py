@@ -54,8 +54,7 @@ def last_accuracy(tmp_path, preset, *flags):
 @pytest.mark.parametrize(
     ("preset", "flags"),
     [
-        # With lr_scaling, --lr is for 256 images: this is the others' rate for 128.
-        ("everything", ("--epochs", "7", "--eval-every", "7", "--lr", "0.006", *QUICK)),
+        ("everything", ("--epochs", "7", "--eval-every", "7", *QUICK)),
         ("recommended", ("--epochs", "2", "--eval-every", "2")),
     ],
     ids=["everything", "recommended"],
