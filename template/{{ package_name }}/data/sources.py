@@ -5,20 +5,21 @@ import hashlib
 import os
 import posixpath
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from torchvision.datasets.folder import IMG_EXTENSIONS, ImageFolder
 
 from ..errors import UserError
+from ..settings import Settings
 from .images import FileImages
 
 Splits = tuple[FileImages, FileImages]
 """For training and for validation."""
 
-NAMES_OF_SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing"}
-
+SPLITS = ("train", "val", "test")
+NAMES_OF_SPLITS = {*SPLITS, "training", "valid", "validation", "testing"}
 
 EXTENSIONS = (*IMG_EXTENSIONS, ".gif")
 """Of the files that are images; of those that move, the first frame is."""
@@ -34,21 +35,22 @@ class Folder(ImageFolder):
 
 
 class Row(NamedTuple):
-    """A row of labels.csv."""
+    """A row of a list of labels."""
 
     path: str
-    """From the directory of the list."""
+    """From the directory of the data."""
     label: str
     split: str = ""
-    """`train` or `val`; empty where the list has no such column."""
+    """`train`, `val` or `test`; empty where the list has no such column."""
 
 
-def open_folders(directory: Path, val_share: float, seed: int = 0) -> Splits:
+def open_folders(settings: Settings) -> Splits:
     """Opens train and val in a directory, or splits the classes that lie there.
 
     Raises:
         UserError: there are no images, or none of a class.
     """
+    directory = settings.data_dir
     train, val = directory / "train", directory / "val"
     if os.path.isdir(train) and not os.path.lexists(val):
         raise UserError(
@@ -63,7 +65,49 @@ def open_folders(directory: Path, val_share: float, seed: int = 0) -> Splits:
             f"{directory} holds {', '.join(images.classes)}, which look like splits, "
             "not classes: call those train and val"
         )
-    return split_by_share(images, directory, val_share, seed)
+    return split_by_share(images, directory, settings.val_share, settings.split_seed)
+
+
+def open_folders_alone(settings: Settings, split: str) -> FileImages:
+    """Opens the images of one split, whatever others there are, or `all` of them.
+
+    Raises:
+        UserError: there is no such split, or it holds no images.
+    """
+    directory = settings.data_dir
+    found = splits_in_folders(settings)
+    if split in found:
+        return open_folder(directory / split)
+    if split == "all":
+        names = found or ["."]
+        return join([open_folder(directory / name) for name in names])
+    if found or split == "test":
+        raise no_split(directory, split, found)
+    train, val = open_folders(settings)
+    return train if split == "train" else val
+
+
+def splits_in_folders(settings: Settings) -> list[str]:
+    """Returns the splits that have a directory of their own."""
+    return [name for name in SPLITS if os.path.isdir(settings.data_dir / name)]
+
+
+def no_split(place: Path, split: str, found: Iterable[str]) -> UserError:
+    """Returns the error of a split that there is not."""
+    splits = ", ".join(found) or "none"
+    return UserError(
+        f"{place} has no split {split} (it has {splits}): pass another --split, such as all"
+    )
+
+
+def join(parts: Sequence[FileImages]) -> FileImages:
+    """Returns the images of several parts, which may have different classes."""
+    classes = sorted({name for part in parts for name in part.classes})
+    files = [file for part in parts for file in part.files]
+    targets = [
+        classes.index(part.classes[target]) for part in parts for target in part.targets
+    ]
+    return FileImages(files, targets, classes)
 
 
 def open_folder(path: Path) -> FileImages:
@@ -96,83 +140,118 @@ def is_image(path: Path) -> bool:
     return not hidden and path.suffix.lower() in EXTENSIONS
 
 
-def open_labels(directory: Path, val_share: float, seed: int = 0) -> Splits:
-    """Opens the images that labels.csv lists, split as it says, or by share.
+def open_labels(settings: Settings) -> Splits:
+    """Opens the images that a list names, split as it says, or by share.
 
     Raises:
         UserError: the list, or an image that it names, cannot be used.
     """
-    rows = read_labels(directory / "labels.csv")
-    if not rows[0].split:
-        images = list_images(directory, rows)
-        return split_by_share(images, directory, val_share, seed)
-    train, val = (
-        list_images(directory, [row for row in rows if row.split == split])
-        for split in ("train", "val")
+    rows = read_labels(settings)
+    if rows[0].split:
+        train, val = (list_images(settings, rows, split) for split in ("train", "val"))
+        return train, val
+    images = list_images(settings, rows)
+    return split_by_share(
+        images, settings.data_dir, settings.val_share, settings.split_seed
     )
-    return train, val
 
 
-def list_images(directory: Path, rows: Sequence[Row]) -> FileImages:
-    """Returns the images of some rows."""
+def open_labels_alone(settings: Settings, split: str) -> FileImages:
+    """Opens the images of one split, whatever others there are, or `all` of them.
+
+    Raises:
+        UserError: there is no such split, or the list cannot be used.
+    """
+    rows = read_labels(settings)
+    found = sorted({row.split for row in rows} - {""})
+    if split in found:
+        return list_images(settings, rows, split)
+    if split == "all":
+        return list_images(settings, rows)
+    if found or split == "test":
+        raise no_split(list_of(settings), split, found)
+    train, val = open_labels(settings)
+    return train if split == "train" else val
+
+
+def splits_in_labels(settings: Settings) -> list[str]:
+    """Returns the splits that a list names."""
+    return sorted({row.split for row in read_labels(settings)} - {""})
+
+
+def list_of(settings: Settings) -> Path:
+    """Returns where the list of labels is."""
+    return settings.labels or settings.data_dir / "labels.csv"
+
+
+def list_images(
+    settings: Settings, rows: Sequence[Row], split: str | None = None
+) -> FileImages:
+    """Returns the images of some rows: of a split, or of all.
+
+    Raises:
+        UserError: there are none.
+    """
+    rows = [row for row in rows if split in (None, row.split)]
+    if not rows:
+        raise UserError(f"{list_of(settings)} lists no images of the split {split}")
     classes = sorted({row.label for row in rows})
     numbers = {name: number for number, name in enumerate(classes)}
-    files = [directory / row.path for row in rows]
+    files = [settings.data_dir / row.path for row in rows]
     return FileImages(files, [numbers[row.label] for row in rows], classes)
 
 
-def read_labels(path: Path) -> list[Row]:
-    """Reads the rows of labels.csv, in the order of their paths.
+def read_labels(settings: Settings) -> list[Row]:
+    """Reads the rows of a list, in the order of their paths.
 
     Raises:
         UserError: a row cannot be used.
     """
-    columns, lines = read_table(path)
-    incomplete = [
-        f"line {line}"
-        for line, cells in lines
-        if len(cells) != len(columns) or not all(cells)
-    ]
-    refuse(path, "rows with a cell too few, too many or empty", incomplete)
-    rows = [Row(**dict(zip(columns, cells))) for _, cells in lines]
-    other = {row.split for row in rows} - {"", "train", "val"}
-    refuse(path, "splits besides train and val", sorted(other))
-    absolute = [row.path for row in rows if os.path.isabs(row.path)]
-    refuse(path, f"absolute paths, which should begin in {path.parent}", absolute)
-    rows = sorted(row._replace(path=posixpath.normpath(row.path)) for row in rows)
+    path, directory = list_of(settings), settings.data_dir
+    lines = read_table(path, settings)
+    incomplete = [f"line {line}" for line, cells in lines if not all(cells)]
+    refuse(path, "rows with an empty cell", incomplete)
+    rows = [Row(posixpath.normpath(name), *others) for _, (name, *others) in lines]
+    other = {row.split for row in rows} - {"", *SPLITS}
+    refuse(path, f"splits besides {', '.join(SPLITS)}", sorted(other))
+    rows.sort()
     counts = Counter(row.path for row in rows)
     twice = [name for name, count in counts.items() if count > 1]
     refuse(path, "images in more than one row", twice)
-    missing = [name for name in counts if not os.path.isfile(path.parent / name)]
-    refuse(path, "images that are not there", missing)
+    missing = [name for name in counts if not os.path.isfile(directory / name)]
+    refuse(path, f"images that are not in {directory}", missing)
     return rows
 
 
-def read_table(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Reads the columns of labels.csv, and its cells with the line of each row."""
-    remedy = "begin it with path,label or path,label,split"
+def read_table(path: Path, settings: Settings) -> list[tuple[int, list[str]]]:
+    """Reads path, label and, where there is one, split of each row, with its line."""
     try:
         # Without the mark that spreadsheets put before the first name.
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, skipinitialspace=True, strict=True)
-            columns = [name.strip() for name in next(reader, [])]
+            reader = csv.DictReader(
+                file, restval="", skipinitialspace=True, strict=True
+            )
+            columns = [settings.path_column, settings.label_column]
+            named = [name.strip() for name in reader.fieldnames or []]
+            reader.fieldnames = named
+            if settings.split_column or "split" in named:
+                columns.append(settings.split_column or "split")
+            if absent := [name for name in columns if name not in named]:
+                raise UserError(
+                    f"{path} has no column {absent[0]}: name one of {', '.join(named)} "
+                    "by --path-column, --label-column or --split-column"
+                )
             lines = [
-                (reader.line_num, [cell.strip() for cell in cells])
-                for cells in reader
-                if cells
+                (reader.line_num, [row[name].strip() for name in columns])
+                for row in reader
             ]
     except csv.Error as error:
         raise UserError(f"cannot read {path} ({error}): mend its quotes") from error
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"cannot read {path} ({error}): write it in UTF-8, and {remedy}"
-        ) from error
-    if sorted(columns) not in (["label", "path"], ["label", "path", "split"]):
-        found = ",".join(columns) or "nothing"
-        raise UserError(f"{path} begins with {found}: {remedy}")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {path} ({error}): write it in UTF-8") from error
     if not lines:
         raise UserError(f"{path} lists no images: add a row for each")
-    return columns, lines
+    return lines
 
 
 def refuse(path: Path, what: str, found: Sequence[str]) -> None:
@@ -197,16 +276,25 @@ def split_by_share(
     class would be in one split, one goes to the other.
 
     Args:
+        directory: of the data, from which paths are taken.
         share: above 0 and below 1.
+        seed: of the draw; other seeds hold other images out.
 
     Raises:
         UserError: a class has one image only.
     """
     drawn = defaultdict(list)
     for index, (file, target) in enumerate(zip(images.files, images.targets)):
-        number = draw(f"{seed}/{file.relative_to(directory).as_posix()}")
-        drawn[target].append((number, index))
-    single = [images.classes[target] for target, one in drawn.items() if len(one) == 1]
+        inside = file.is_relative_to(directory)
+        name = file.relative_to(directory) if inside else file
+        # Numbers to be told are no classes: all images are drawn from alike.
+        group = target if images.classes else None
+        drawn[group].append((draw(f"{seed}/{name.as_posix()}"), index))
+    single = [
+        images.classes[group]
+        for group, one in drawn.items()
+        if group is not None and len(one) == 1
+    ]
     refuse(directory, "classes of one image, which cannot be in both splits", single)
     held_out = set()
     for numbers in drawn.values():
