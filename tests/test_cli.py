@@ -539,6 +539,7 @@ class TestList:
         project(preset="minimal", source=strict, version="v0.2.0")
         output = run("list")
         assert "(needs amp)\n" in output
+        assert "(needs weights to begin with: pretrained)\n" in output
         assert "(needs parallel=ddp or parallel=fsdp, a CUDA GPU)\n" in output
 
 

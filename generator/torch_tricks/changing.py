@@ -42,6 +42,9 @@ def change_tricks(
             print("nothing to do")
             return DONE
         new = project.render(aside, {"preset": "custom"} | tricks)
+        known = base.questions.advice(base.tricks)
+        advice = new.questions.advice(new.tricks)
+        new.notes.extend(line for line in advice if line not in known)
         plan = plan_update(project, scratch, base.directory, new.directory)
         return carry_out(project, plan, new, dry_run)
 

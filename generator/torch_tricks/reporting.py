@@ -47,7 +47,8 @@ def list_tricks(directory: Path) -> None:
 def describe(trick: Trick) -> str:
     """Returns the line about a trick."""
     forms = " or ".join(f"parallel={form}" for form in trick.forms)
-    needs = ", ".join(filter(None, [*trick.needs, forms, trick.wants]))
+    wants = ": ".join(filter(None, [trick.wants, ", ".join(trick.goes_with)]))
+    needs = ", ".join(filter(None, [*trick.needs, forms, wants]))
     return f"{trick.name:13} {trick.title}: {trick.buys}" + (
         f" (needs {needs})" if needs else ""
     )
