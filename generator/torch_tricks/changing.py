@@ -115,7 +115,7 @@ def print_versions(base: Rendering, new: Rendering) -> None:
 def carry_out(project: Project, plan: Plan, new: Rendering, dry_run: bool) -> int:
     """Shows a plan, or applies it and says how to go on; returns the exit code."""
     print(f"tricks: {', '.join(new.tricks) or 'none'}")
-    # Now, as the folder that the user stands in may be among what goes.
+    # Before the folder may go that the user stands in.
     lines, there = list(plan.lines()), project.there
     if dry_run:
         print(plan.diff(color=colored()))

@@ -63,7 +63,10 @@ class Project:
         return project
 
     def seen(self, path: str) -> str:
-        """Returns a path in the project from where the user stands, if that is in it."""
+        """Returns a path in the project as it is from where the user stands.
+
+        Outside of the project, which was named then, it stays as it is.
+        """
         here = Path.cwd()
         if not here.is_relative_to(self.directory):
             return path
@@ -228,7 +231,7 @@ class Project:
             raise Refusal(_hidden([*map(self.seen, marked)], "assume-unchanged"))
         if changed:
             more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-            # Git gives it from the root of the repository.
+            # Here git names it from the root of the repository.
             path = self.seen(changed[0][3:].removeprefix(self.prefix))
             raise Refusal(
                 f"{path}{more} not committed: run git commit -a, or git stash, first"
@@ -265,8 +268,8 @@ class Project:
         for path in changed:
             if listing.get(path) == "S" and not os.path.lexists(self.directory / path):
                 raise Refusal(
-                    f"{self.seen(path)} would change, and is not here, as the checkout is sparse: run git "
-                    "sparse-checkout disable first"
+                    f"{self.seen(path)} would change, and is not here, as the checkout is "
+                    "sparse: run git sparse-checkout disable first"
                 )
             if listing.get(path) == "S":
                 raise Refusal(_hidden([self.seen(path)], "skip-worktree"))

@@ -223,9 +223,9 @@ def _decide(
     """Settles a file that git left unmerged."""
     if not any(path in tree for tree in trees.values()):
         # Git moves a file that meets a folder, or a link that meets a file, to path~side.
-        place = path.rpartition("~")[0]
+        place = plan.project.seen(path.rpartition("~")[0])
         raise Refusal(
-            f"{plan.project.seen(place)} is one kind of thing (file, folder or link) in the project and another "
+            f"{place} is one kind of thing (file, folder or link) in the project and another "
             "in the template: rename yours, commit, and run again"
         )
     if OURS in stages and THEIRS in stages:
