@@ -1,4 +1,5 @@
-# Everything from a bare clone with Python 3.11 or later, git and make.
+# Everything from a bare clone with Python 3.11 or later, git and make. For another Python than
+# python3: make test PYTHON=python3.13, in a clone without environments, or after make clean.
 PYTHON ?= python3
 PIP = -m pip install --quiet --disable-pip-version-check
 
@@ -22,7 +23,7 @@ demo: .venv/installed
 	cd demo && ../.venv/bin/python train.py
 
 PYTEST = OMP_NUM_THREADS=1 TORCH_TRICKS_FLOOR_PYTHON=.venv-floor/bin/python \
-	.venv/bin/python -m pytest -n auto --dist worksteal $(PYTEST_FLAGS)
+	.venv/bin/python -m pytest -n auto --dist worksteal -rs $(PYTEST_FLAGS)
 
 .PHONY: installed
 installed:

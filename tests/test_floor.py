@@ -2,15 +2,17 @@
 
 import json
 import os
-import re
 import subprocess
 import tomllib
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
+from platform import python_version
 
 import pytest
 import training
 import yaml
+from packaging.requirements import Requirement
 from rendering import render, render_subset
 from subsets import ROOT, covering_array, everything, seeded_forms
 from zygote import OF_TORCH, Zygote
@@ -18,10 +20,23 @@ from zygote import OF_TORCH, Zygote
 FLOOR_PYTHON = os.environ.get("TORCH_TRICKS_FLOOR_PYTHON")
 NEWEST_TORCH_FLOOR = (2, 9, 0)
 
-needs_floor = pytest.mark.skipif(
-    not FLOOR_PYTHON,
-    reason="TORCH_TRICKS_FLOOR_PYTHON names no Python with the packages of floor.txt",
-)
+FLOORS = [
+    Requirement(line)
+    for line in (ROOT / "tests" / "floor.txt").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+]
+
+
+def why_not() -> str:
+    """Returns why there can be no tests with the floors, or nothing."""
+    if not all(floor.marker is None or floor.marker.evaluate() for floor in FLOORS):
+        return f"floor.txt has no versions for Python {python_version()}"
+    if not FLOOR_PYTHON:
+        return "TORCH_TRICKS_FLOOR_PYTHON names no Python with those of floor.txt"
+    return ""
+
+
+needs_floor = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
 
 @pytest.fixture(scope="session")
@@ -112,7 +127,7 @@ def test_the_environment_holds_the_floors(floor_python):
         "import importlib.metadata, json, sys;"
         "print(json.dumps({n: importlib.metadata.version(n) for n in sys.argv[1:]}))"
     )
-    floors = floor_requirements()
+    floors = versions(FLOORS, "==")
     result = subprocess.run(
         [floor_python, "-c", program, *floors],
         capture_output=True,
@@ -136,25 +151,30 @@ def test_the_floors_are_the_declared_ones(tmp_path):
         for requirement in metadata["project"]["optional-dependencies"]["dev"]
         if not requirement.startswith(("mypy", "ruff"))
     ]
-    assert floor_requirements() == requirements(declared, ">=")
-    assert floor_requirements()["torch"] <= NEWEST_TORCH_FLOOR
+    floors = versions(FLOORS, "==")
+    assert versions(map(Requirement, declared), ">=") == floors
+    assert floors["torch"] <= NEWEST_TORCH_FLOOR
+
+
+def test_a_python_can_have_all_floors_or_none():
+    assert len({str(floor.marker) for floor in FLOORS}) == 1
 
 
 def test_the_present_is_not_the_floor():
     """Else the other tests would say nothing about newer versions."""
-    assert parse(version("torch").partition("+")[0]) > floor_requirements()["torch"]
+    assert parse(version("torch").partition("+")[0]) > versions(FLOORS, "==")["torch"]
 
 
-def floor_requirements() -> dict[str, tuple[int, ...]]:
-    text = (ROOT / "tests" / "floor.txt").read_text(encoding="utf-8")
-    return requirements(text.splitlines(), "==")
-
-
-def requirements(lines: list[str], operator: str) -> dict[str, tuple[int, ...]]:
-    """Maps the names in lines such as `torch>=2.7` to versions."""
-    matches = [re.fullmatch(rf"([\w-]+){operator}([\d.]+)", line) for line in lines]
-    assert all(matches), lines
-    return {match[1]: parse(match[2]) for match in matches}
+def versions(
+    requirements: Iterable[Requirement], operator: str
+) -> dict[str, tuple[int, ...]]:
+    """Maps the names in requirements such as `torch>=2.7` to versions."""
+    found = {}
+    for requirement in requirements:
+        [specifier] = requirement.specifier
+        assert specifier.operator == operator, requirement
+        found[requirement.name] = parse(specifier.version)
+    return found
 
 
 def parse(number: str) -> tuple[int, ...]:

@@ -1,5 +1,6 @@
 """The template's face: questions, presets, messages, refusals, and the real command."""
 
+import json
 import os
 import re
 import shutil
@@ -71,7 +72,34 @@ def test_a_row_says_what_a_trick_buys_in_one_line():
     assert groups == sorted(groups, key=groups.index), "a group is in two places"
     for trick in TRICKS:
         assert 20 <= len(f"{trick.title}: {trick.buys}") <= 80
-        assert {*trick.needs, *trick.excludes} < {other.name for other in TRICKS}
+        others = {*trick.needs, *trick.excludes, *trick.goes_with}
+        assert others < {other.name for other in TRICKS}
+        assert trick.wants or not trick.goes_with
+
+
+WANTED = [(trick, other) for trick in TRICKS for other in trick.goes_with]
+
+
+def test_copier_says_what_a_trick_is_of_little_use_without(copie, capsys):
+    for trick, other in WANTED:
+        note = f"Note: {trick.name} wants {trick.wants}: choose {other}, too."
+        for tricks in ([trick.name], [trick.name, other]):
+            copie.copy({"preset": "custom", "tricks": tricks})
+            message = " ".join(capsys.readouterr().err.split())
+            assert (note in message) == (other not in tricks)
+
+
+def test_the_list_to_tick_says_what_a_trick_is_of_little_use_without():
+    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True)
+    environment.filters["to_json"] = json.dumps
+    choices = environment.from_string(QUESTIONS["tricks"]["choices"]).render(
+        catalogue=QUESTIONS["catalogue"]["default"], preset="custom", parallel="none"
+    )
+    labels = {row["value"]: label for label, row in yaml.safe_load(choices).items()}
+    for trick, other in WANTED:
+        assert labels[trick.name].endswith(f" (wants {trick.wants}: {other})")
+    said = {name for name, label in labels.items() if "(wants" in label}
+    assert said == {trick.name for trick, _ in WANTED} >= {"freeze", "distillation"}
 
 
 def missing(rows: dict[str, dict[str, Any]], preset: str, parallel: str) -> list[str]:

@@ -126,6 +126,21 @@ def test_a_refusal_of_all_ranks_is_one_line(kind, launch, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("kind", ["none", "dp"])
+def test_a_project_of_one_process_refuses_two(kind, launch, tmp_path):
+    result = launch(kind, tmp_path / "run")
+    assert result.returncode == 1
+    (line,) = errors(result.stderr)
+    assert line.startswith("error: torchrun has started 2 processes that would all do")
+    assert line.endswith(": run python train.py, or torch-tricks add parallel=ddp")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_project_of_one_process_runs_as_one_under_torchrun(launch, tmp_path):
+    result = launch("none", tmp_path / "run", processes=1)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_a_mistake_in_the_code_is_shown_with_the_rank(launch, tmp_path):
     result = launch("fsdp", tmp_path / "run", events="fail:1:4")
     assert result.returncode == 1

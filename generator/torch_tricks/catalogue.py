@@ -22,6 +22,7 @@ class Trick:
     flags: tuple[str, ...] = ()
     module: str = ""
     wants: str = ""
+    goes_with: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     forms: tuple[str, ...] = ()

@@ -42,6 +42,9 @@ def change_tricks(
             print("nothing to do")
             return DONE
         new = project.render(aside, {"preset": "custom"} | tricks)
+        known = base.questions.advice(base.tricks)
+        advice = new.questions.advice(new.tricks)
+        new.notes.extend(line for line in advice if line not in known)
         plan = plan_update(project, scratch, base.directory, new.directory)
         return carry_out(project, plan, new, dry_run)
 
@@ -112,21 +115,23 @@ def print_versions(base: Rendering, new: Rendering) -> None:
 def carry_out(project: Project, plan: Plan, new: Rendering, dry_run: bool) -> int:
     """Shows a plan, or applies it and says how to go on; returns the exit code."""
     print(f"tricks: {', '.join(new.tricks) or 'none'}")
+    # Before the folder may go that the user stands in.
+    lines, there = list(plan.lines()), project.there
     if dry_run:
         print(plan.diff(color=colored()))
     else:
         # Said before anything is touched, for whoever interrupts what follows.
         print(f"to go back: {project.undo_command}", flush=True)
         apply(project, plan)
-    for line in plan.lines():
+    for line in lines:
         print(emphasized(line))
     if dry_run:
         print("nothing was changed: this was --dry-run")
     elif plan.needs_a_look:
         print("to go on: resolve what is listed as conflict, kept aside or missing,")
-        print("          then run pytest, and git commit -a")
+        print(f"          then run pytest{there}, and git commit -a")
     else:
-        print("to go on: read git diff, run pytest, then git commit -a")
+        print(f"to go on: read git diff, run pytest{there}, then git commit -a")
     for note in new.notes:
         print(f"note: {note}")
     return NEEDS_A_LOOK if plan.needs_a_look else DONE

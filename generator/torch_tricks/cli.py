@@ -90,13 +90,16 @@ def complete_presets(incomplete: str) -> list[str]:
 
 
 Where = Annotated[
-    Path, typer.Option("--project", metavar="DIR", help="The folder of the project.")
+    Path,
+    typer.Option(
+        "--project", metavar="DIR", help="The folder of the project, or one inside it."
+    ),
 ]
 Names = Annotated[
     list[str],
     typer.Argument(
         metavar="TRICK",
-        help="Names of tricks, or NAME=CHOICE where a trick has choices.",
+        help="Names of tricks, or NAME=CHOICE where a trick has choices; or a list with commas.",
         autocompletion=complete_tricks,
         show_default=False,
     ),
@@ -212,7 +215,8 @@ def add(tricks: Names, project: Where = HERE, dry_run: DryRun = False) -> None:
     """Add tricks, and keep your edits."""
     from torch_tricks import changing
 
-    sys.exit(changing.change_tricks(project, take=tricks, leave=[], dry_run=dry_run))
+    take = names_in(*tricks)
+    sys.exit(changing.change_tricks(project, take, leave=(), dry_run=dry_run))
 
 
 @app.command()
@@ -220,7 +224,8 @@ def remove(tricks: Names, project: Where = HERE, dry_run: DryRun = False) -> Non
     """Remove tricks, and keep your edits."""
     from torch_tricks import changing
 
-    sys.exit(changing.change_tricks(project, take=[], leave=tricks, dry_run=dry_run))
+    leave = names_in(*tricks)
+    sys.exit(changing.change_tricks(project, (), leave, dry_run=dry_run))
 
 
 @app.command()
@@ -260,9 +265,10 @@ def status(
     reporting.print_status(project, as_json)
 
 
-def names_in(listed: str) -> tuple[str, ...]:
-    """Splits a list with commas."""
-    return tuple(name.strip() for name in listed.split(",") if name.strip())
+def names_in(*listed: str) -> tuple[str, ...]:
+    """Splits lists with commas."""
+    names = ",".join(listed).split(",")
+    return tuple(name.strip() for name in names if name.strip())
 
 
 def can_ask() -> bool:

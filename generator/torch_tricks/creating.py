@@ -145,7 +145,7 @@ def print_next_steps(rendering: Rendering, dest: Path) -> None:
     print('    git init && git add -A && git commit -m "Start"')
     print('    pip install -e ".[dev]"')
     print("    python train.py")
-    for note in rendering.notes:
+    for note in rendering.questions.advice(rendering.tricks) + rendering.notes:
         print(f"\nnote: {note}")
     if not rendering.version:
         print("\nnote: the template is not in git, so the project cannot be updated")

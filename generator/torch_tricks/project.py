@@ -43,23 +43,40 @@ class Project:
 
     @classmethod
     def at(cls, directory: Path) -> "Project":
-        """Opens a project.
+        """Opens the project that is in a directory, or that the directory is in.
 
         Raises:
             Refusal: there is none, or it does not say where it came from.
         """
-        project = cls(directory.absolute())
-        if not (project.directory / ANSWERS_FILE).is_file():
+        root = find_root(directory)
+        if root is None:
             raise Refusal(
-                f"there is no project in {directory}: run this where {ANSWERS_FILE} is, "
-                "or say where with --project"
+                f"there is no project in {directory}, nor is that in one: run this where "
+                f"{ANSWERS_FILE} is or below, or say where with --project"
             )
+        project = cls(root)
         if not project.source or not project.version:
             raise Refusal(
                 f"{ANSWERS_FILE} does not say which version of which template the project "
                 "came from: make the project from a git repository, with torch-tricks new"
             )
         return project
+
+    def seen(self, path: str) -> str:
+        """Returns a path in the project as it is from where the user stands.
+
+        Outside of the project, which was named then, it stays as it is.
+        """
+        here = Path.cwd()
+        if not here.is_relative_to(self.directory):
+            return path
+        return os.path.relpath(self.directory / path, here)
+
+    @property
+    def there(self) -> str:
+        """Says where the project is, if the user stands in a folder of it."""
+        root = self.seen(".")
+        return "" if root == "." else f" in {root}"
 
     @cached_property
     def answers_file(self) -> bytes:
@@ -173,7 +190,7 @@ class Project:
         if not self.in_git:
             raise Refusal(
                 "the project is not in a git repository, so nothing could bring it back: run "
-                "git init, git add -A and git commit first"
+                f"git init, git add -A and git commit first{self.there}"
             )
         for name, command in UNFINISHED.items():
             if (self.git_directory / name).exists():
@@ -197,7 +214,7 @@ class Project:
             ) from error
         if marked := self.with_markers():
             raise Refusal(
-                f"{marked[0]} still has conflict markers: resolve them and commit first"
+                f"{self.seen(marked[0])} still has conflict markers: resolve them and commit first"
             )
 
     def check_committed(self) -> None:
@@ -211,11 +228,13 @@ class Project:
         changed = nul_separated(git_bytes(*command, cwd=self.directory))
         marked = [path for path, letter in self.listed().items() if letter.islower()]
         if marked:
-            raise Refusal(_hidden(marked, "assume-unchanged"))
+            raise Refusal(_hidden([*map(self.seen, marked)], "assume-unchanged"))
         if changed:
             more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+            # Here git names it from the root of the repository.
+            path = self.seen(changed[0][3:].removeprefix(self.prefix))
             raise Refusal(
-                f"{changed[0][3:]}{more} not committed: run git commit -a, or git stash, first"
+                f"{path}{more} not committed: run git commit -a, or git stash, first"
             )
 
     def listed(self) -> dict[str, str]:
@@ -249,11 +268,11 @@ class Project:
         for path in changed:
             if listing.get(path) == "S" and not os.path.lexists(self.directory / path):
                 raise Refusal(
-                    f"{path} would change, and is not here, as the checkout is sparse: run git "
-                    "sparse-checkout disable first"
+                    f"{self.seen(path)} would change, and is not here, as the checkout is "
+                    "sparse: run git sparse-checkout disable first"
                 )
             if listing.get(path) == "S":
-                raise Refusal(_hidden([path], "skip-worktree"))
+                raise Refusal(_hidden([self.seen(path)], "skip-worktree"))
         for path in added:
             for place in (path, *parents(path)):
                 target = self.directory / place
@@ -263,11 +282,26 @@ class Project:
                     else not is_free_for_folder(target)
                 )
                 if in_the_way:
+                    seen = self.seen(place)
                     raise Refusal(
-                        f"{place} is in the way of a file from the template, and git does not "
-                        f"track it: move it, or run git add -f {shlex.quote(place)} and "
+                        f"{seen} is in the way of a file from the template, and git does not "
+                        f"track it: move it, or run git add -f {shlex.quote(seen)} and "
                         "commit, and run again"
                     )
+
+
+def find_root(directory: Path) -> Path | None:
+    """Returns the folder of the project that a directory is in, if there is one.
+
+    It is looked for up to the root of the repository, or the home directory.
+    """
+    start = directory.resolve()
+    for folder in (start, *start.parents):
+        if (folder / ANSWERS_FILE).is_file():
+            return folder
+        if folder == Path.home() or (folder / ".git").exists():
+            break
+    return None
 
 
 def _hidden(paths: Sequence[str], mark: str) -> str:

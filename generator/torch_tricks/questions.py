@@ -1,6 +1,6 @@
 """The questions of a template: which tricks and presets there are, and what may be answered."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -106,6 +106,15 @@ class Questions:
                 forms = " or ".join(f"parallel={form}" for form in trick.forms)
                 remedy = f"remove {name} too" if name in kept else "take that too"
                 raise Refusal(f"{name} needs {forms}: {remedy}")
+
+    def advice(self, chosen: Sequence[str]) -> list[str]:
+        """Returns a line for each trick that is of little use without another."""
+        return [
+            f"{name} wants {self.tricks[name].wants}: torch-tricks add {other}"
+            for name in chosen
+            for other in self.tricks[name].goes_with
+            if other not in chosen
+        ]
 
     def _check_listable(self, names: Iterable[Any]) -> None:
         for name in names:

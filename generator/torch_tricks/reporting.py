@@ -12,7 +12,7 @@ from torch_tricks.catalogue import Trick, own_catalogue
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, Scratch
 from torch_tricks.output import colored
-from torch_tricks.project import Project
+from torch_tricks.project import Project, find_root
 from torch_tricks.template import (
     ANSWERS_FILE,
     Rendering,
@@ -47,15 +47,16 @@ def list_tricks(directory: Path) -> None:
 def describe(trick: Trick) -> str:
     """Returns the line about a trick."""
     forms = " or ".join(f"parallel={form}" for form in trick.forms)
-    needs = ", ".join(filter(None, [*trick.needs, forms, trick.wants]))
+    wants = ": ".join(filter(None, [trick.wants, ", ".join(trick.goes_with)]))
+    needs = ", ".join(filter(None, [*trick.needs, forms, wants]))
     return f"{trick.name:13} {trick.title}: {trick.buys}" + (
         f" (needs {needs})" if needs else ""
     )
 
 
 def project_at(directory: Path) -> Project | None:
-    """Returns the project in a directory, if there is one."""
-    return Project.at(directory) if (directory / ANSWERS_FILE).is_file() else None
+    """Returns the project that a directory is in, if there is one."""
+    return Project.at(directory) if find_root(directory) else None
 
 
 def show_trick(word: str, directory: Path) -> None:
@@ -176,21 +177,27 @@ def without_cr(content: bytes) -> bytes:
 
 def print_status(directory: Path, as_json: bool) -> None:
     """Prints the state of a project, for people or for programs."""
-    status = read_status(Project.at(directory))
+    project = Project.at(directory)
+    status = read_status(project)
     if as_json:
         print(json.dumps(asdict(status), indent=2, ensure_ascii=False))
         return
     print(f"template        {status.source}")
     print(f"version         {status.version}")
-    for name, values in (
-        ("newer versions", status.newer_versions),
-        ("new tricks", status.new_tricks),
-        ("tricks in", status.tricks_in),
-        ("tricks out", status.tricks_out),
-        ("edited", status.edited),
-        ("deleted", status.deleted),
-        ("conflicts", status.conflicts),
-    ):
+    files = {
+        "edited": status.edited,
+        "deleted": status.deleted,
+        "conflicts": status.conflicts,
+    }
+    for name, values in {
+        "newer versions": status.newer_versions,
+        "new tricks": status.new_tricks,
+        "tricks in": status.tricks_in,
+        "tricks out": status.tricks_out,
+        **{
+            name: paths and [*map(project.seen, paths)] for name, paths in files.items()
+        },
+    }.items():
         known = "not known" if values is None else ", ".join(values) or "none"
         print(f"{name:15} {known}")
     if status.not_known:

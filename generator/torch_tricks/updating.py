@@ -79,22 +79,24 @@ class Plan:
 
     def lines(self) -> Iterator[str]:
         """Says what happens to each file, one a line."""
+        seen = self.project.seen
         new_names = {new: old for old, new in self.renamed.items()}
         for path in sorted({*self.written, *self.removed, *self.conflicts, *self.kept}):
             if path in new_names:
-                yield f"renamed {new_names[path]} -> {path}"
+                yield f"renamed {seen(new_names[path])} -> {seen(path)}"
             if path in self.conflicts:
-                yield f"conflict {path}"
+                yield f"conflict {seen(path)}"
             elif path in self.kept:
-                yield f"kept aside {path} (your edits of {self.kept[path]})"
+                yield f"kept aside {seen(path)} (your edits of {seen(self.kept[path])})"
             elif path in self.renamed or path in new_names:
                 continue
             elif path not in self.after:
-                yield f"removed {path}"
+                yield f"removed {seen(path)}"
             else:
-                yield f"{'changed' if path in self.before else 'added'} {path}"
+                done = "changed" if path in self.before else "added"
+                yield f"{done} {seen(path)}"
         for path, importer in sorted(self.missing.items()):
-            yield f"missing {path} (you deleted it; {importer} imports it)"
+            yield f"missing {seen(path)} (you deleted it; {seen(importer)} imports it)"
 
     def diff(self, color: bool) -> str:
         """Returns the change as a unified diff."""
@@ -221,7 +223,7 @@ def _decide(
     """Settles a file that git left unmerged."""
     if not any(path in tree for tree in trees.values()):
         # Git moves a file that meets a folder, or a link that meets a file, to path~side.
-        place = path.rpartition("~")[0]
+        place = plan.project.seen(path.rpartition("~")[0])
         raise Refusal(
             f"{place} is one kind of thing (file, folder or link) in the project and another "
             "in the template: rename yours, commit, and run again"

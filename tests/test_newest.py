@@ -1,0 +1,62 @@
+"""What only newer versions refuse: those of which the newest Python here has builds."""
+
+import os
+import re
+import shutil
+import site
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from rendering import render
+
+OF_GIGABYTES = {"timm", "torch", "torchvision"}
+"""Their types are read where the tests run: an x86-64 build of torch takes 5 GB."""
+
+UV = shutil.which("uv", path=Path(sys.executable).parent)
+
+
+@pytest.mark.proof
+def test_the_newest_versions_have_types_that_fit(tmp_path):
+    minor, newest = newest_python()
+    if minor == sys.version_info.minor:
+        pytest.skip(f"no Python newer than 3.{minor}, of these tests, is here")
+    project = render(tmp_path / "project", {"preset": "everything"})
+    manifest = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))
+    metadata = manifest["project"]
+    lines = [*metadata["dependencies"], *metadata["optional-dependencies"]["dev"]]
+    wanted = [line for line in lines if Requirement(line).name not in OF_GIGABYTES]
+    environment = tmp_path / "environment"
+    python = environment / "bin" / "python"
+    run(UV, "venv", "--quiet", "--python", newest, environment)
+    run(UV, "pip", "install", "--quiet", "--python", python, *wanted)
+    # Found after what is installed there.
+    [packages] = environment.glob("lib/python*/site-packages")
+    (packages / "others.pth").write_text("\n".join(site.getsitepackages()))
+    run(python, "-m", "mypy", cwd=project)
+
+
+def newest_python() -> tuple[int, Path]:
+    """Returns the newest Python on the path, or under pyenv, after its minor version."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    # Those of pyenv first: on the path it has scripts that refuse all but one version.
+    folders = [*pyenv.glob("versions/*/bin"), *map(Path, os.get_exec_path())]
+    found = {sys.version_info.minor: Path(sys.executable)}
+    for path in (path for folder in folders for path in folder.glob("python3.*")):
+        if match := re.fullmatch(r"python3\.(\d+)", path.name):
+            found.setdefault(int(match[1]), path)
+    return max(found.items())
+
+
+def run(*command, cwd=None):
+    result = subprocess.run(
+        list(map(str, command)),
+        capture_output=True,
+        check=False,
+        cwd=cwd,
+        encoding="utf-8",
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
