@@ -117,8 +117,8 @@ DATASETS = {
     return {
         f"{PACKAGE}/data/datasets.py": [
             (
-                "import Splits, open_folders, open_labels\n",
-                "import Splits, open_folders, open_labels, split_by_share\n",
+                "    open_labels_alone,\n",
+                "    open_labels_alone,\n    split_by_share,\n",
             ),
             ("DATASETS = {\n", opened),
         ]

@@ -105,7 +105,9 @@ def join(parts: Sequence[FileImages]) -> FileImages:
     classes = sorted({name for part in parts for name in part.classes})
     files = [file for part in parts for file in part.files]
     targets = [
-        classes.index(part.classes[target]) for part in parts for target in part.targets
+        classes.index(part.classes[int(target)])
+        for part in parts
+        for target in part.targets
     ]
     return FileImages(files, targets, classes)
 
@@ -291,7 +293,7 @@ def split_by_share(
         group = target if images.classes else None
         drawn[group].append((draw(f"{seed}/{name.as_posix()}"), index))
     single = [
-        images.classes[group]
+        images.classes[int(group)]
         for group, one in drawn.items()
         if group is not None and len(one) == 1
     ]
