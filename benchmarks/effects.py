@@ -287,6 +287,7 @@ def make_task(
         "--data-dir": data,
         "--image-size": source.val.pixels.shape[1],
         "--batch-size": BATCH,
+        "--lr": 0.003,  # With weights to begin with, too.
         "--epochs": epochs,
         "--eval-every": epochs,
         "--seed": seed,
