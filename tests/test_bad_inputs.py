@@ -82,6 +82,7 @@ TRAIN_USAGE = {
     "--min-delta -1": "--min-delta must be at least 0",
     "--min-delta nan": "--min-delta must be at least 0",
     "--eval-every 0": "--eval-every must be at least 1",
+    "--split-seed -1": "--split-seed must be at least 0",
     "--seed -1": "--seed must be at least 0",
     "--seed 4294967296": "--seed must be at most 4294967295",
     "--amp-dtype float32": "--amp-dtype",
@@ -285,6 +286,8 @@ GOOD = [
     "train.py --run-dir logs",
     "evaluate.py",
     "evaluate.py --split train --batch-size 1",
+    "evaluate.py --split all",
+    "evaluate.py --data-dir folders/one-class",
     "evaluate.py --data-dir folders/modes",
     "evaluate.py --data-dir folders/corrupt",
     "predict.py folders/modes",
@@ -294,23 +297,23 @@ GOOD = [
     "predict.py --format csv folders/names/train/\N{MAPLE LEAF}",
     "convert.py --data-dir folders/modes",
     "convert.py --data-dir folders/names",
-    "convert.py --data-dir folders/names/train --seed 1",
+    "convert.py --data-dir folders/names/train --split-seed 1",
     "convert.py --data csv --data-dir csv/good",
 ]
 
 EVALUATE_USAGE = {
     "--batch-size 0": "--batch-size must be at least 1",
     "--batch-size many": "--batch-size",
-    "--split test": "--split",
+    "--split tests": "--split",
     "more.pt": "more.pt",
 }
 
 EVALUATE_ERRORS = {
     "--data imagenet": "there is no data set imagenet: try --data",
-    "--data shapes": "are not those that the model was trained for: name other data",
-    "--data-dir folders/one-class": "are not those that the model was trained for",
+    "--data shapes": "not learned these classes: circle, cross, ring; name other images",
+    "--split test": "folder has no split test (it has train, val): pass another --split",
     "--data-dir missing": "put them into missing/CLASS",
-    "--data-dir folders/other-classes": "give both splits the same ones",
+    "--data-dir folders/other-classes": "not learned these classes: d; name other images",
     "--data-dir folders/corrupt-val": "corrupt-val/val/a/0.png is no readable image",
     "--data hdf5 --data-dir h5/text": "make it with convert.py",
     "--config missing.json": "pass the config.json of the run with --config",
@@ -372,7 +375,7 @@ CONVERT_USAGE = {
     "--image-size 0": "--image-size must be at least 1",
     "--image-size -8": "--image-size must be at least 1",
     "--val-share 1": "--val-share must be below 1",
-    "--seed -1": "--seed must be at least 0",
+    "--split-seed -1": "--split-seed must be at least 0",
     "more": "more",
     "--image-size 2000000000": "--image-size must be at most 1000000",
 }

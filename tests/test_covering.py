@@ -119,11 +119,11 @@ def check_the_command_line(subset, project, folder, zygote, phase):
     assert line["step"] == 3
     assert math.isfinite(line["train_loss"])
     assert math.isfinite(line["val_loss"])
-    # Machine, model, data, three steps, an epoch, the best one and the result: once,
+    # Machine, model, data, rate, three steps, an epoch, the best one and the result: once,
     # however many ranks there are.
     *_, best, last = lines = said.splitlines()
-    say_more = {"lr_scaling", "layerwise_lr", "activation_checkpointing"}
-    assert len(lines) == 9 + len(say_more & set(subset.tricks)), said
+    say_more = {"amp", "compile", "layerwise_lr", "activation_checkpointing"}
+    assert len(lines) == 10 + len(say_more & set(subset.tricks)), said
     accuracy = f"accuracy {line['val_accuracy']:.2%}"
     assert best == f"best validation {accuracy} in epoch 1"
     result = f"validation {accuracy}"
