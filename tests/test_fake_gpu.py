@@ -1,0 +1,107 @@
+"""The loop on a GPU, shown without one: by what fake tensors of CUDA go through.
+
+Streams, memory and times stay what only a GPU shows (tests/test_gpu.py).
+"""
+
+import json
+
+import fake_gpu
+import pytest
+from rendering import PACKAGE, render_subset
+from subsets import SEED_OF_PAIRS, TRICKS, Subset, covering_array, everything
+
+RECOMMENDED = Subset.of(*(trick.name for trick in TRICKS if trick.recommended))
+
+MANY = Subset.of(
+    *(*RECOMMENDED.tricks, "accumulation", "channels_last", "class_balance"),
+    *("distillation", "ema", "grad_clipping", "l1", "label_smoothing", "mixup", "swa"),
+)
+"""What could make a step wait, or change the type of a loss or a layout."""
+
+FUSED_SGD = Subset.of(*MANY.tricks, "fused_optimizer")
+
+ROWS = [
+    row
+    for row in covering_array(2, SEED_OF_PAIRS)[2:]
+    if row.parallel in ("none", "dp") and "amp" in row.tricks
+]
+
+TYPES = ("none", "bfloat16", "float16")
+
+CASES = {
+    "minimal": (Subset.of(), ("none",), {}),
+    "recommended": (RECOMMENDED, ("bfloat16",), {}),
+    "many": (MANY, TYPES, {}),
+    "fused-sgd": (FUSED_SGD, ("none", "float16"), {"optimizer": "sgd"}),
+    "everything": (everything(), TYPES, {"pooling": "bilinear"}),
+    "a row": (ROWS[0], TYPES[1:], {}),
+    "another row": (ROWS[1], TYPES[1:], {}),
+}
+"""Subsets of the tricks, types of mixed precision to try, and settings."""
+
+WANTED = {"compile_mode": "none", "freeze": ["features.0.*"], "swa_start": 0}
+"""Settings of all projects that have them. Fake tensors are not compiled."""
+
+
+@pytest.fixture
+def find(tmp_path, zygote):
+    """Trains a project on a fake GPU, and returns what was found."""
+
+    def train(subset: Subset, **settings: object) -> dict:
+        project = render_subset(tmp_path / "project", subset)
+        result = zygote.run(
+            *(project, fake_gpu.SCRIPT, PACKAGE, json.dumps(WANTED | settings)),
+            environment={"CUDA_VISIBLE_DEVICES": ""},
+        )
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout.splitlines()[-1])
+
+    return train
+
+
+@pytest.mark.parametrize(
+    ("subset", "kind", "settings"),
+    [
+        pytest.param(subset, kind, settings, id=f"{name}-{kind}")
+        for name, (subset, kinds, settings) in CASES.items()
+        for kind in kinds
+    ],
+)
+def test_nothing_waits_for_the_gpu(find, subset, kind, settings):
+    found = find(subset, amp_dtype=kind, **settings)
+    passes = ["train_batches", "val_batches"]
+    passes += ["plain_images"] if "swa" in subset.tricks else []
+    assert set(found["batches"]) == {f"{name} {i}" for name in passes for i in (0, 1)}
+    # What is random in an epoch is copied at its beginning, and what never changes once.
+    waits = [
+        (name, batch, what)
+        for name, batch, what in found["waits"]
+        if batch or not what.startswith("blocking copy")
+    ]
+    assert waits != found["waits"]
+    if kind == "float16":
+        # Whether a gradient overflowed.
+        assert len(waits) == found["steps"]
+        assert len({wait[:2] for wait in waits}) == len(waits)
+        assert {name.split()[0] for name, *_ in waits} == {"train_batches"}
+    else:
+        assert waits == []
+    assert found["losses"] == ["torch.float32"]
+    assert found["convolutions"] == [f"torch.{'float32' if kind == 'none' else kind}"]
+    last = "channels_last" in subset.tricks
+    averages = {"ema", "swa"} & set(subset.tricks)
+    assert {*averages, "images", "gradients", "momenta"} == set(found["layouts"])
+    for what, layouts in found["layouts"].items():
+        assert set(layouts) == {last}, what
+    assert found["streams"] == ("prefetcher" in subset.tricks)
+
+
+def test_what_is_kept_on_the_device_is_copied_once(find):
+    subset = Subset.of("device_augment", "prefetcher", "swa")
+    found = find(subset, data_on_device=True)
+    for name in ("train_batches", "plain_images"):
+        for epoch in (0, 1):
+            key = f"{name} {epoch}"
+            # The numbers of the images that are in a batch.
+            assert found["copies"][key] == found["batches"][key]
+    assert all(batch == 0 for _, batch, _ in found["waits"])
