@@ -62,13 +62,11 @@ def test_a_compiled_run_goes_on_to_equal_bits(project, flags, tmp_path):
 
 
 @pytest.mark.proof
-def test_without_a_compiler_a_line_names_the_way_out(project, flags, tmp_path):
+def test_without_a_compiler_torch_says_so(project, flags, tmp_path):
     nowhere = {"CXX": str(tmp_path / "g++")}
     flags += ("--compile-mode", "default")
     result = train(project, tmp_path / "run", *flags, **nowhere)
     assert result.returncode == 1
-    [line] = [line for line in result.stderr.splitlines() if line.startswith("error")]
-    assert "cannot be compiled: pass --compile-mode none (" in line
-    assert "No working C++ compiler found" in line
-    assert "Traceback" not in result.stderr
+    assert "Traceback" in result.stderr
+    assert "No working C++ compiler found" in result.stderr
     assert not (tmp_path / "run").exists()
