@@ -249,8 +249,12 @@ def read_table(path: Path, settings: Settings) -> list[tuple[int, list[str]]]:
             ]
     except csv.Error as error:
         raise UserError(f"cannot read {path} ({error}): mend its quotes") from error
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise UserError(f"cannot read {path} ({error}): write it in UTF-8") from error
+    except OSError as error:
+        raise UserError(
+            f"cannot read {path} ({error.strerror}): pass --labels, or another --data"
+        ) from error
     if not lines:
         raise UserError(f"{path} lists no images: add a row for each")
     return lines
