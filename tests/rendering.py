@@ -24,13 +24,46 @@ import copier._template
 import copier._vcs
 import jinja2
 from subsets import ROOT, Subset, covering_array, seeded_forms
+from torch_tricks.catalogue import own_questions
+from torch_tricks.lines import choose, own_template
 
 PROJECT = {"project_name": "Leaf Diseases"}
 PACKAGE = "leaf_diseases"
+DESCRIPTION = own_questions()["description"]["default"]
 
 
 def render(destination: Path, answers: Mapping[str, Any]) -> Path:
-    """Renders a project as `copier copy` does, in a sixth of the time."""
+    """Renders a project as `copier copy` does, from the template as data.
+
+    test_lines.py holds it to Copier, which decides where more than tricks is answered.
+    """
+    if not answers.keys() <= {"preset", "parallel", "tricks"}:
+        return render_with_copier(destination, answers)
+    modes = own_template().modes({"package_name": PACKAGE})
+    for name, text in render_files(answers).items():
+        path = destination / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="")
+        path.chmod(modes[name])
+    return destination
+
+
+def render_files(answers: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the files of a project by their paths."""
+    given = {"preset": "recommended", **PROJECT, **answers}
+    preset = given["preset"]
+    given.setdefault("parallel", "dp" if preset == "everything" else "none")
+    rows = own_questions()["catalogue"]["default"]
+    chosen = choose(rows, preset, given["parallel"], given.get("tricks", []))
+    given |= {"package_name": PACKAGE, "author": "", "description": DESCRIPTION}
+    recorded = {"_src_path": str(template_copy())} | given
+    if preset != "custom":
+        del recorded["parallel"]
+    return own_template().render(given | {"chosen": chosen, "recorded": recorded})
+
+
+def render_with_copier(destination: Path, answers: Mapping[str, Any]) -> Path:
+    """Renders a project by Copier, in a sixth of its time."""
     return render_version(template_copy(), destination, answers)
 
 

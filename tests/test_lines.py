@@ -1,0 +1,107 @@
+"""The template as data: it renders what Copier renders, to the byte."""
+
+import difflib
+import random
+from pathlib import Path
+
+import pytest
+from rendering import render, render_with_copier
+from subsets import ROOT, TRICKS, Subset, covering_array
+from torch_tricks.catalogue import own_questions
+from torch_tricks.lines import UnknownConstruct, read_template
+
+PRESETS = ("minimal", "recommended", "everything")
+
+
+def random_answers(number: int) -> dict[str, object]:
+    """Any choice, of which Copier refuses some."""
+    drawn = random.Random(number)
+    listed = [trick.name for trick in TRICKS if not trick.choices]
+    share = drawn.random()
+    return {
+        "preset": "custom",
+        "parallel": drawn.choice(["none", "dp", "ddp", "fsdp"]),
+        "tricks": [name for name in listed if drawn.random() < share],
+    }
+
+
+def contents(project: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        path.relative_to(project).as_posix(): (path.stat().st_mode, path.read_bytes())
+        for path in project.rglob("*")
+        if path.is_file()
+    }
+
+
+def check(answers: dict[str, object], directory: Path) -> None:
+    found = contents(render(directory / "lines", answers))
+    expected = contents(render_with_copier(directory / "copier", answers))
+    assert found.keys() == expected.keys()
+    for name, (mode, content) in found.items():
+        other_mode, other = expected[name]
+        texts = (text.decode().splitlines(True) for text in (other, content))
+        assert content == other, "".join(difflib.unified_diff(*texts, name, name))
+        assert mode == other_mode, name
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets_equal_those_of_copier(preset, tmp_path):
+    check({"preset": preset}, tmp_path)
+
+
+@pytest.mark.parametrize("row", range(len(covering_array(3))))
+def test_rows_equal_those_of_copier(row, tmp_path):
+    check(covering_array(3)[row].answers, tmp_path)
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_random_choices_equal_those_of_copier(number, tmp_path):
+    answers = random_answers(number)
+    try:
+        render_with_copier(tmp_path / "allowed", answers)
+    except ValueError:
+        form, listed = answers["parallel"], set(answers["tricks"])
+        allowed = Subset.of(parallel=form).named_levels | {
+            trick.name: trick.name in listed and form in (trick.forms or (form,))
+            for trick in TRICKS
+            if not trick.choices
+        }
+        answers = Subset(tuple(allowed.values())).answers
+    check(answers, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{% set x = 1 %}",
+        "{% for row in chosen %}",
+        "kept {% if parallel %} too",
+        "{%- if parallel %}",
+        "{% include 'x' %}",
+    ],
+)
+def test_a_tag_that_is_not_known_is_named_with_its_place(line, tmp_path):
+    (tmp_path / "notes.txt.jinja").write_text(f"first\n{line}\n", encoding="utf-8")
+    with pytest.raises(UnknownConstruct, match=r"^notes\.txt\.jinja:2: "):
+        read_template(tmp_path, own_questions())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{% if unknown %}\na\n{% endif %}\n", "{{ chosen }}\n"],
+    ids=["condition", "place"],
+)
+def test_what_cannot_be_asked_or_filled_in_is_an_error(text, tmp_path):
+    (tmp_path / "notes.txt.jinja").write_text(text, encoding="utf-8")
+    template = read_template(tmp_path, own_questions())
+    answers = {"chosen": [], "parallel": "none", "author": ""}
+    with pytest.raises(UnknownConstruct):
+        template.render(answers)
+
+
+def test_no_project_may_have_what_the_template_has_not():
+    """All files of the template are read, and all conditions can be asked."""
+    template = read_template(ROOT / "template", own_questions())
+    paths = {source.path for source in template.sources}
+    files = (path for path in (ROOT / "template").rglob("*") if path.is_file())
+    assert paths == {str(path.relative_to(ROOT / "template")) for path in files}
