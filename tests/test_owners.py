@@ -87,6 +87,7 @@ def conv_block('''
     return {
         f"{PACKAGE}/models/networks.py": [
             ("from typing import Any\n", imports),
+            ("import torchvision\n", "import torch\nimport torchvision\n"),
             ("def conv_block(", model),
             ("        return SmallCNN(", "        return pretrained("),
         ],
