@@ -1,6 +1,8 @@
 # Everything from a bare clone with Python 3.11 or later, git and make. For another Python than
 # python3: make test PYTHON=python3.13, in a clone without environments, or after make clean.
 PYTHON ?= python3
+# Where tools/ find the helpers of the tests.
+SUPPORT = PYTHONPATH=tests/support
 PIP = -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test proof try lint docs bench gpu gpu.tar.gz release-check clean
@@ -42,7 +44,7 @@ proof: installed
 # Renders, checks, trains and tests a few projects with a trick: make try TRICK=mixup
 try: .venv/installed
 	OMP_NUM_THREADS=1 TORCH_TRICKS_TRICK=$(TRICK) \
-		.venv/bin/python -m pytest -n 2 -q tests/trying.py
+		.venv/bin/python -m pytest -n 2 -q tools/trying.py
 
 lint: .venv/installed
 	.venv/bin/ruff check --quiet
@@ -50,7 +52,7 @@ lint: .venv/installed
 
 # Rewrites what README.md and docs/ show of rendered projects.
 docs: .venv/installed
-	.venv/bin/python tests/test_docs.py --write
+	$(SUPPORT) .venv/bin/python tools/write_docs.py
 
 .venv/installed-bench: .venv/installed
 	.venv/bin/python $(PIP) --editable ".[bench]"
@@ -66,7 +68,7 @@ gpu:
 	[ ! -d template ] || rm -rf build/projects
 	$(MAKE) build/projects
 	TORCH_TRICKS_RENDERED=build/projects/rows \
-		$(PYTHON) -m pytest -p no:cacheprovider -m gpu tests/test_gpu.py
+		$(PYTHON) -m pytest -p no:cacheprovider -m gpu tests/projects/test_gpu.py
 	$(PYTHON) benchmarks/run.py --only tricks
 
 gpu.tar.gz:
@@ -77,14 +79,14 @@ gpu.tar.gz:
 build/projects:
 	$(MAKE) .venv/installed
 	rm -rf $@.new
-	.venv/bin/python tests/rendering.py --covering $@.new/rows
+	.venv/bin/python tests/support/rendering.py --covering $@.new/rows
 	.venv/bin/python benchmarks/tricks.py --render $@.new/benchmarks
 	mv $@.new $@
 
 # Checks whether a version can be released: make release-check VERSION=0.2.0
 # Its wheel is installed as anybody would, from the package index.
 release-check: .venv/installed
-	.venv/bin/python tests/release.py $(VERSION)
+	$(SUPPORT) .venv/bin/python tools/release.py $(VERSION)
 	rm -rf build/release
 	.venv/bin/python -m hatchling build -t wheel -d build/release
 	$(PYTHON) -m venv build/release/environment

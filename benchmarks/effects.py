@@ -148,7 +148,12 @@ def measure_wrong_labels(lab: Lab) -> None:
     """Prints what averaging gains late in a run with wrong labels at a constant rate."""
     project, seeds = lab.projects["ema"], len(lab.seeds)
     said = subprocess.check_output(
-        [sys.executable, ROOT / "tests" / "noise.py", project.name, str(seeds)],
+        [
+            sys.executable,
+            ROOT / "tests" / "support" / "noise.py",
+            project.name,
+            str(seeds),
+        ],
         cwd=project,
         env=os.environ | {"PYTHONPATH": str(project)},
         stderr=subprocess.DEVNULL,

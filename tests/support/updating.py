@@ -3,7 +3,7 @@
 As a command it compares plain `copier update` with `torch-tricks update` and counts the
 lines that are lost:
 
-    python tests/updating.py --compare 100
+    python tests/support/updating.py --compare 100
 """
 
 import argparse

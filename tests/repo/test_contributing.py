@@ -19,7 +19,7 @@ from rendering import render
 from subsets import TRICKS, Subset, everything
 from torch_tricks.catalogue import Trick
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 GUARDED = re.compile(r'{% if "(\w+)" in chosen %}(\w+)\.py{% endif %}(?:\.jinja)?')
 
 
@@ -159,7 +159,7 @@ def flags(files: dict[str, str]) -> set[str]:
 def example(tmp_path_factory):
     """Returns a copy of this repository with the worked example applied."""
     copy = tmp_path_factory.mktemp("example")
-    for name in ("template", "generator", "docs", "tests"):
+    for name in ("template", "generator", "docs", "tests", "tools"):
         shutil.copytree(ROOT / name, copy / name)
     for path in (ROOT / "copier.yml", ROOT / "pyproject.toml", *ROOT.glob("*.md")):
         shutil.copy(path, copy)
@@ -220,9 +220,15 @@ def test_example_makes_a_clean_project_that_trains(example, tmp_path, subset, zy
 
 
 def test_example_touches_every_place(example):
-    here = {"PYTHONPATH": str(example / "generator")}
-    python(example, "tests/test_docs.py", "--write", **here)
-    tests = [f"tests/test_{name}.py" for name in ("docs", "contributing", "template")]
+    path = (example / "generator", example / "tests" / "support")
+    here = {"PYTHONPATH": os.pathsep.join(map(str, path))}
+    python(example, "tools/write_docs.py", **here)
+    tests = [
+        "repo/test_docs.py",
+        "repo/test_contributing.py",
+        "template/test_template.py",
+    ]
+    tests = [f"tests/{test}" for test in tests]
     # The names of files count too; the example itself is in the copy already.
     chosen = "(docs or contributing or preset_decides) and not example"
     python(example, "-m", "pytest", "-q", *tests, "-k", chosen, **here)

@@ -1,6 +1,6 @@
 """The loop on a GPU, shown without one: by what fake tensors of CUDA go through.
 
-Streams, memory and times stay what only a GPU shows (tests/test_gpu.py).
+Streams, memory and times stay what only a GPU shows (tests/projects/test_gpu.py).
 """
 
 import json

@@ -17,7 +17,7 @@ def test_files_equal_their_source(tmp_path, folder, zygote):
             *("--shards", shards),
         )
         assert result.returncode == 0, result.stderr
-    script = str(Path(__file__).with_name("hdf5_order.py"))
+    script = str(Path(__file__).with_name("programs") / "hdf5_order.py")
     result = zygote.run(project, script, folder, training.IMAGE_SIZE, *directories)
     assert result.returncode == 0, result.stderr
     assert len(result.stdout.splitlines()) == 3 + 4

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from subsets import TRICKS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 COPIER = Path(sys.executable).with_name("copier")
 QUESTIONS = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
 PRESETS = {

@@ -102,7 +102,7 @@ def write_shapes(
     assert "224, shift_and_mirror" in shifted
     datasets.write_text(shifted, encoding="utf-8")
     wanted = {"train": train, "val": dict.fromkeys(SHAPES, 100)}
-    program = Path(__file__).with_name("write_shapes.py")
+    program = Path(__file__).with_name("programs") / "write_shapes.py"
     script(project, str(program), directory, SIZE, json.dumps(wanted))
     return ["--data", "folder", "--data-dir", directory]
 

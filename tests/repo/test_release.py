@@ -1,5 +1,6 @@
 """The rules for releases: the changelog's form, and what a candidate is refused for."""
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -218,9 +219,15 @@ def test_a_candidate_is_updated_to(workshop, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("version", ["", "v0.1.0", "0.1", "0.1.0rc1"])
 def test_a_version_that_is_none_is_refused_in_one_line(version):
-    command = [sys.executable, "tests/release.py", version]
+    command = [sys.executable, "tools/release.py", version]
+    environment = os.environ | {"PYTHONPATH": "tests/support"}
     result = subprocess.run(
-        command, capture_output=True, check=False, cwd=ROOT, encoding="utf-8"
+        command,
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+        encoding="utf-8",
+        env=environment,
     )
     assert result.returncode == 2
     assert result.stderr == "name the version: make release-check VERSION=1.2.0\n"

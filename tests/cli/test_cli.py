@@ -23,7 +23,7 @@ from torch_tricks.questions import Questions
 from typer.testing import CliRunner
 from versions import NEW_TRICK
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SOURCE = "gh:org/torch-tricks"
 NAME = "Leaf Diseases"
 PACKAGE = "leaf_diseases"

@@ -41,7 +41,7 @@ def replace(tree: Path, name: str, old: str, new: str) -> None:
     """Changes a file of the template, and fails if it no longer says what it should."""
     path = tree / name
     text = path.read_text(encoding="utf-8")
-    assert old in text, f"{name} has no {old!r}: mend tests/versions.py"
+    assert old in text, f"{name} has no {old!r}: mend tests/support/versions.py"
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 

@@ -13,7 +13,7 @@ from covering import FORMS, Level, Space, Trick
 from torch_tricks.catalogue import Trick as Row
 from torch_tricks.catalogue import own_catalogue
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 TRICKS = tuple(own_catalogue().values())
 """The rows of the catalogue."""

@@ -10,7 +10,7 @@ from subsets import ROOT
 
 pytestmark = pytest.mark.proof
 
-FILES = ("tests/test_covering.py", "tests/test_faults.py")
+FILES = ("tests/projects/test_covering.py", "tests/projects/test_faults.py")
 
 
 @pytest.fixture(scope="module")

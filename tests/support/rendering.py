@@ -3,7 +3,7 @@
 As a command it renders the covering array, and `seeding` with each form of `parallel`, for a
 machine that has no Copier:
 
-    python tests/rendering.py --covering DIRECTORY
+    python tests/support/rendering.py --covering DIRECTORY
 """
 
 import argparse

@@ -111,7 +111,14 @@ def test_gpu_tests_need_no_more_than_a_project(tmp_path, floor_python):
         answers = tmp_path / str(subset) / ".copier-answers.yml"
         answers.write_text(yaml.safe_dump(subset.answers), encoding="utf-8")
     result = subprocess.run(
-        [floor_python, "-m", "pytest", "--collect-only", "-q", "tests/test_gpu.py"],
+        [
+            floor_python,
+            "-m",
+            "pytest",
+            "--collect-only",
+            "-q",
+            "tests/projects/test_gpu.py",
+        ],
         capture_output=True,
         check=False,
         cwd=ROOT,

@@ -1,0 +1,131 @@
+"""Writes what the documentation shows of rendered projects anew: make docs.
+
+A code block below a comment such as `<!-- from everything: train.py backward -->` is that
+function of that preset's project, or with `ddp` or `fsdp` of that with everything and this form
+of several GPUs; a table or list between `<!-- the NAME -->` and
+`<!-- end -->` is computed.
+"""
+
+import ast
+import re
+import tempfile
+import textwrap
+from collections.abc import Iterable
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from rendering import render
+from subsets import ROOT, TRICKS, everything, questions
+from torch_tricks.catalogue import Trick
+
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
+SNIPPET = re.compile(
+    r"^(<!-- from (\w+): (\S+) ?(\S*) -->\n```python\n)(.*?)(^```\n)",
+    re.DOTALL | re.MULTILINE,
+)
+COMPUTED = re.compile(r"(<!-- the (\w+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
+
+
+@cache
+def project(name: str) -> dict[str, str]:
+    """Returns the files of a preset's project by path.
+
+    The name of a form of `parallel` gives all the tricks with that form.
+    """
+    answers = {"preset": name}
+    if name in questions()["parallel"]:
+        answers = everything(parallel=name).answers
+    return rendered(answers)
+
+
+def rendered(answers: dict[str, Any]) -> dict[str, str]:
+    """Returns the files of a project by path."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = render(Path(directory), answers)
+        return {
+            file.relative_to(path).as_posix(): file.read_text(encoding="utf-8")
+            for file in sorted(path.rglob("*"))
+            if file.is_file()
+        }
+
+
+def code(preset: str, file: str, name: str) -> str:
+    """Returns a file, or the function, class, method or assignment of that name in it."""
+    source = project(preset)[file]
+    return part_of(source, name) if name else source
+
+
+def part_of(source: str, name: str) -> str:
+    """Returns the function, class, method or assignment of that name in a module."""
+    node: ast.AST = ast.parse(source)
+    for part in name.split("."):
+        node = next(child for child in node.body if part in names_of(child))
+    lines = source.splitlines(keepends=True)
+    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+    return textwrap.dedent("".join(lines[first - 1 : node.end_lineno]))
+
+
+def names_of(node: ast.AST) -> list[str]:
+    """Returns what a statement defines."""
+    targets = getattr(node, "targets", [getattr(node, "target", None)])
+    return [getattr(item, "name", getattr(item, "id", "")) for item in [node, *targets]]
+
+
+def trick_table() -> str:
+    rows = ["| trick | what it buys | flags | |", "|---|---|---|---|"]
+    group = ""
+    for trick in TRICKS:
+        if trick.group != group:
+            group = trick.group
+            rows.append(f"| **{group}** | | | |")
+        flags = ", ".join(f"`{flag}`" for flag in all_flags(trick))
+        mark = "recommended" if trick.recommended else ""
+        link = f"[`{trick.name}`](docs/tricks/{trick.name}.md)"
+        rows.append(f"| {link} | {trick.title}: {trick.buys} | {flags} | {mark} |")
+    return "\n".join(rows) + "\n"
+
+
+def all_flags(trick: Trick) -> Iterable[str]:
+    """Returns the flags of a trick and of its choices."""
+    return dict.fromkeys([*trick.flags, *chain(*trick.flags_of.values())])
+
+
+def trick_index() -> str:
+    return "".join(
+        f"- [{trick.title}](tricks/{trick.name}.md): {trick.buys}\n" for trick in TRICKS
+    )
+
+
+def file_list() -> str:
+    """Returns the files of the project with everything, each with its first line."""
+    rows = ["```text"]
+    files = project("everything")
+    width = max(len(file) for file in files if file.endswith(".py")) + 1
+    for file, text in files.items():
+        summary = ""
+        if file.endswith(".py"):
+            docstring = ast.get_docstring(ast.parse(text)) or ""
+            summary = docstring.partition("\n")[0].partition(": https")[0].rstrip(".")
+        rows.append(f"{file:<{width}}{summary}".rstrip())
+    return "\n".join([*rows, "```"]) + "\n"
+
+
+COMPUTERS = {"tricks": trick_table, "index": trick_index, "files": file_list}
+
+
+def written(text: str) -> str:
+    """Returns a page with all its snippets, tables and lists as they should be."""
+    text = SNIPPET.sub(lambda m: m[1] + code(m[2], m[3], m[4]) + m[6], text)
+    return COMPUTED.sub(lambda m: m[1] + COMPUTERS[m[2]]() + m[4], text)
+
+
+def write() -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        page.write_text(written(text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
