@@ -62,9 +62,14 @@ def own_catalogue() -> dict[str, Trick]:
 @cache
 def own_questions() -> dict[str, Any]:
     """Returns the questions of the template that this version of the tool came with."""
+    return load_questions(own_file("copier.yml"))
+
+
+def load_questions(path: Path) -> dict[str, Any]:
+    """Reads a `copier.yml`: the questions, and the settings of Copier."""
     import yaml
 
-    text = own_file("copier.yml").read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
     # The loader in C takes a twentieth of the time, where there is one.
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 

@@ -90,6 +90,15 @@ class Template:
                 project[fill(source.target, answers)] = fill("".join(blocks), answers)
         return project
 
+    def write(self, directory: Path, answers: Mapping[str, Any]) -> None:
+        """Writes a project into a folder."""
+        modes = self.modes(answers)
+        for name, text in self.render(answers).items():
+            path = directory / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="")
+            path.chmod(modes[name])
+
     def modes(self, answers: Mapping[str, Any]) -> dict[str, int]:
         """Returns the permissions of each file that a project can have, by its path."""
         return {fill(source.target, answers): source.mode for source in self.sources}
