@@ -5,7 +5,7 @@ PYTHON ?= python3
 SUPPORT = PYTHONPATH=tests/support
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test proof try lint docs bench gpu gpu.tar.gz release-check clean
+.PHONY: demo test proof try ledger lint docs bench gpu gpu.tar.gz release-check clean
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -45,6 +45,10 @@ proof: installed
 try: .venv/installed
 	OMP_NUM_THREADS=1 TORCH_TRICKS_TRICK=$(TRICK) \
 		.venv/bin/python -m pytest -n 2 -q tools/trying.py
+
+# What each trick costs in the template: lines, files and meetings with other tricks.
+ledger: .venv/installed
+	.venv/bin/python tools/ledger.py
 
 lint: .venv/installed
 	.venv/bin/ruff check --quiet

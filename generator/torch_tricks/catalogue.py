@@ -3,6 +3,7 @@
 It is a hidden question of `copier.yml`, whose comments say what each entry of a row means.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -31,9 +32,16 @@ class Trick:
     recommended: bool = False
     flags_of: Mapping[str, list[str]] = field(default_factory=dict)
     """The flags of each of its choices."""
+    depends: tuple[str, ...] = ()
+    """What a project with it requires, such as `h5py>=3.12`."""
     words: tuple[str, ...] = ()
     words_of: Mapping[str, list[str]] = field(default_factory=dict)
     """The words of each of its choices."""
+
+
+def module_of(requirement: str) -> str:
+    """Returns the module that a requirement such as `huggingface-hub>=0.30` brings."""
+    return re.split("[^A-Za-z0-9_-]", requirement)[0].replace("-", "_").lower()
 
 
 def read_catalogue(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Trick]:

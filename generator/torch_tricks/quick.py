@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from torch_tricks import lines, template
-from torch_tricks.catalogue import load_questions, own_questions
+from torch_tricks.catalogue import load_questions, module_of, own_questions
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, git_bytes
 from torch_tricks.questions import ABOUT_THE_OWNER, LIST, Questions
@@ -71,7 +71,7 @@ def complete(questions: Questions, given: Mapping[str, Any]) -> dict[str, Any] |
     if questions.asked.keys() != known or not all(isinstance(v, str) for v in about):
         return None
     name = given["package_name"]
-    reserved = questions.raw["reserved_names"]["default"].split()
+    reserved = reserved_names(questions)
     if not re.fullmatch("[a-z]([a-z0-9_]*[a-z0-9])?", name) or name in reserved:
         return None
     preset = given.get("preset")
@@ -88,6 +88,13 @@ def complete(questions: Questions, given: Mapping[str, Any]) -> dict[str, Any] |
     chosen = lines.choose(rows, preset, form, listed)
     ticked = [name for name in questions.listable if name in chosen]
     return {**given, "parallel": form, LIST: ticked, "chosen": chosen}
+
+
+def reserved_names(questions: Questions) -> set[str]:
+    """Returns the names that a package may not have, those of dependencies included."""
+    listed = questions.raw["reserved_names"]["default"].split()
+    rows = questions.tricks.values()
+    return {*listed, *(module_of(line) for trick in rows for line in trick.depends)}
 
 
 def render(
