@@ -27,11 +27,16 @@ RUFF = Path(sys.executable).with_name("ruff")
 MODULES = {trick.name: trick.module for trick in TRICKS if trick.module}
 
 
-def words_by_owners() -> dict[tuple[str, ...], list[str]]:
-    """Returns the patterns that may match only where one of some tricks is chosen."""
+def words_by_owners(computed: bool = True) -> dict[tuple[str, ...], list[str]]:
+    """Returns the patterns that may match only where one of some tricks is chosen.
+
+    Args:
+        computed: whether those are wanted, too, that rows and modules say without listing them.
+    """
     owners: dict[str, list[str]] = {}
     for trick in TRICKS:
-        for word in {*trick.words, *words_of_a_row(trick), *words_of_a_module(trick)}:
+        said = {*words_of_a_row(trick), *words_of_a_module(trick)} if computed else ()
+        for word in {*trick.words, *said}:
             owners.setdefault(word, []).append(trick.name)
         for choice, words in trick.words_of.items():
             for word in words:
