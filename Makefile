@@ -44,9 +44,10 @@ proof: installed
 # Tries a trick, and stops where it fails: make try TRICK=mixup. First come its own tests, then
 # projects that have it, then its row, its page, and what it depends on.
 TRY = OMP_NUM_THREADS=1 TORCH_TRICKS_TRICK=$(TRICK) .venv/bin/python -m pytest -n 2 -q
+TRY_OUT = PYTHONPATH=tests $(TRY) -p conftest tools/trying.py
 try: .venv/installed
-	$(TRY) tools/trying.py -k test_own_tests
-	$(TRY) tools/trying.py -k test_a_project
+	$(TRY_OUT) -k test_own_tests
+	$(TRY_OUT) -k test_a_project
 	$(TRY) tests/repo/test_contributing.py tests/repo/test_docs.py -k "$(TRICK) and not example"
 	$(TRY) tests/repo/test_packaging.py tests/projects/test_floor.py \
 		-k "no_package or depends_on or are_the_declared"
