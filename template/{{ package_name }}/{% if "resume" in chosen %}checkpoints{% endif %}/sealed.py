@@ -9,7 +9,7 @@ import torch
 
 from ..errors import UserError
 from ..files import write_atomically
-from ..models.weights import load_safely
+from ..models.loading import load_safely
 
 
 def save_sealed(path: Path, content: Any) -> None:
