@@ -5,7 +5,7 @@ PYTHON ?= python3
 SUPPORT = PYTHONPATH=tests/support
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test proof try lint docs bench gpu gpu.tar.gz release-check clean
+.PHONY: demo test proof try ledger lint docs bench gpu gpu.tar.gz release-check clean
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -41,10 +41,20 @@ test: installed
 proof: installed
 	TORCH_TRICKS_SHARE=$(SHARE) TORCH_TRICKS_SEED=$(SEED) $(PYTEST) -m proof
 
-# Renders, checks, trains and tests a few projects with a trick: make try TRICK=mixup
+# Tries a trick, and stops where it fails: make try TRICK=mixup. First come its own tests, then
+# projects that have it, then its row, its page, and what it depends on.
+TRY = OMP_NUM_THREADS=1 TORCH_TRICKS_TRICK=$(TRICK) .venv/bin/python -m pytest -n 2 -q
+TRY_OUT = PYTHONPATH=tests $(TRY) -p conftest tools/trying.py
 try: .venv/installed
-	OMP_NUM_THREADS=1 TORCH_TRICKS_TRICK=$(TRICK) \
-		.venv/bin/python -m pytest -n 2 -q tools/trying.py
+	$(TRY_OUT) -k test_own_tests
+	$(TRY_OUT) -k test_a_project
+	$(TRY) tests/repo/test_contributing.py tests/repo/test_docs.py -k "$(TRICK) and not example"
+	$(TRY) tests/repo/test_packaging.py tests/projects/test_floor.py \
+		-k "no_package or depends_on or are_the_declared"
+
+# What each trick costs in the template: lines, files and meetings with other tricks.
+ledger: .venv/installed
+	.venv/bin/python tools/ledger.py
 
 lint: .venv/installed
 	.venv/bin/ruff check --quiet

@@ -2,18 +2,28 @@
 
     make try TRICK=mixup
 
-These are everything, the trick with what it needs, with and without several processes,
+Its own tests come first, and nothing else is tried if they fail. Then its places: what
+CONTRIBUTING asks for, its page, packaging and floors. The projects are everything, the trick with what it needs, with and without several processes,
 and of the rows in which any two tricks meet the one that has it with most others.
 """
 
 import os
+import re
 
 import pytest
 import training
 from covering import FORMS
 from inspection import DifferentFiles, faults, text_files
-from rendering import render_subset
-from subsets import ROOT, Subset, catalogue, covering_array, everything, space
+from rendering import render_files, render_subset
+from subsets import (
+    ROOT,
+    Subset,
+    catalogue,
+    covering_array,
+    everything,
+    questions,
+    space,
+)
 from test_covering import own_tests_in_a_fork, python
 
 TRICK = os.environ.get("TORCH_TRICKS_TRICK")
@@ -40,13 +50,30 @@ def rows_with(trick: str) -> list[Subset]:
     return list(dict.fromkeys(rows))
 
 
+def own_tests(subset: Subset) -> list[str]:
+    """Returns the tests that a project has for the trick, and would not have without it."""
+    levels = subset.named_levels | {TRICK: questions()[TRICK][0]}
+    without = render_files(Subset(tuple(levels.values())).answers)
+    found = render_files(subset.answers).keys() - without.keys()
+    return sorted(n for n in found if re.fullmatch(r"tests/(\w+/)*test_\w+\.py", n))
+
+
+@pytest.mark.parametrize("subset", rows_with(TRICK)[:2], ids=str)
+def test_own_tests(subset, tmp_path, zygote):
+    files = own_tests(subset)
+    assert files, f"no file in template/tests/ comes with {TRICK} alone"
+    project = render_subset(tmp_path / "project", subset)
+    own_tests_in_a_fork(project, zygote, *files)
+
+
 @pytest.mark.parametrize("subset", rows_with(TRICK), ids=str)
 def test_a_project(subset, tmp_path, zygote, folder, hdf5, phase, worker_id):
     with phase("render"):
         project = render_subset(tmp_path / "project", subset)
     with phase("lint"):
         files = text_files(project)
-        assert list(faults(files, subset)) == []
+        found = list(faults(files, subset))
+        assert not found, "\n".join(found)
         different = DifferentFiles(tmp_path / "files")
         different.add(files, subset)
         assert different.ruff("check") == ""

@@ -10,7 +10,9 @@ import ast
 import re
 import tempfile
 import textwrap
+from collections import Counter
 from collections.abc import Iterable
+from difflib import unified_diff
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -74,16 +76,41 @@ def names_of(node: ast.AST) -> list[str]:
 
 
 def trick_table() -> str:
-    rows = ["| trick | what it buys | flags | |", "|---|---|---|---|"]
+    rows = ["| trick | what it buys | recommended |", "|---|---|---|"]
     group = ""
     for trick in TRICKS:
         if trick.group != group:
             group = trick.group
-            rows.append(f"| **{group}** | | | |")
-        flags = ", ".join(f"`{flag}`" for flag in all_flags(trick))
-        mark = "recommended" if trick.recommended else ""
+            rows.append(f"| **{group}** | | |")
+        mark = "yes" if trick.recommended else ""
         link = f"[`{trick.name}`](docs/tricks/{trick.name}.md)"
-        rows.append(f"| {link} | {trick.title}: {trick.buys} | {flags} | {mark} |")
+        rows.append(f"| {link} | {trick.title}: {trick.buys} | {mark} |")
+    return "\n".join(rows) + "\n"
+
+
+def trick_diff() -> str:
+    """Returns what gradient clipping changes in train.py of the project without tricks."""
+    clipped = {"preset": "custom", "tricks": ["grad_clipping"], "parallel": "none"}
+    sides = [
+        files["train.py"].splitlines(keepends=True)
+        for files in (project("minimal"), rendered(clipped))
+    ]
+    lines = list(unified_diff(*sides, n=1))[2:]
+    # The numbers of the lines change with every edit above them.
+    text = "".join("@@\n" if line.startswith("@@") else line for line in lines)
+    return f"```diff\n{text}```\n"
+
+
+def sizes() -> str:
+    """Returns the lines of Python of each preset's project, in hundreds."""
+    rows = ["| preset | lines of Python | of its tests |", "|---|---|---|"]
+    for preset in ("minimal", "recommended", "everything"):
+        lines = Counter[bool]()
+        for file, text in project(preset).items():
+            if file.endswith(".py"):
+                lines[file.startswith("tests/")] += len(text.splitlines())
+        code, tests = (f"{round(lines[of], -2):,}" for of in (False, True))
+        rows.append(f"| `{preset}` | {code} | {tests} |")
     return "\n".join(rows) + "\n"
 
 
@@ -93,9 +120,12 @@ def all_flags(trick: Trick) -> Iterable[str]:
 
 
 def trick_index() -> str:
-    return "".join(
-        f"- [{trick.title}](tricks/{trick.name}.md): {trick.buys}\n" for trick in TRICKS
-    )
+    rows = []
+    for trick in TRICKS:
+        flags = ", ".join(f"`{flag}`" for flag in all_flags(trick))
+        row = f"- [{trick.title}](tricks/{trick.name}.md): {trick.buys}"
+        rows.append(f"{row} ({flags})" if flags else row)
+    return "\n".join(rows) + "\n"
 
 
 def file_list() -> str:
@@ -112,7 +142,13 @@ def file_list() -> str:
     return "\n".join([*rows, "```"]) + "\n"
 
 
-COMPUTERS = {"tricks": trick_table, "index": trick_index, "files": file_list}
+COMPUTERS = {
+    "tricks": trick_table,
+    "index": trick_index,
+    "files": file_list,
+    "diff": trick_diff,
+    "sizes": sizes,
+}
 
 
 def written(text: str) -> str:

@@ -3,6 +3,7 @@
 It is a hidden question of `copier.yml`, whose comments say what each entry of a row means.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -31,9 +32,16 @@ class Trick:
     recommended: bool = False
     flags_of: Mapping[str, list[str]] = field(default_factory=dict)
     """The flags of each of its choices."""
+    depends: tuple[str, ...] = ()
+    """What a project with it requires, such as `h5py>=3.12`."""
     words: tuple[str, ...] = ()
     words_of: Mapping[str, list[str]] = field(default_factory=dict)
     """The words of each of its choices."""
+
+
+def module_of(requirement: str) -> str:
+    """Returns the module that a requirement such as `huggingface-hub>=0.30` brings."""
+    return re.split("[^A-Za-z0-9_-]", requirement)[0].replace("-", "_").lower()
 
 
 def read_catalogue(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Trick]:
@@ -62,9 +70,14 @@ def own_catalogue() -> dict[str, Trick]:
 @cache
 def own_questions() -> dict[str, Any]:
     """Returns the questions of the template that this version of the tool came with."""
+    return load_questions(own_file("copier.yml"))
+
+
+def load_questions(path: Path) -> dict[str, Any]:
+    """Reads a `copier.yml`: the questions, and the settings of Copier."""
     import yaml
 
-    text = own_file("copier.yml").read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
     # The loader in C takes a twentieth of the time, where there is one.
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 

@@ -90,6 +90,15 @@ class Template:
                 project[fill(source.target, answers)] = fill("".join(blocks), answers)
         return project
 
+    def write(self, directory: Path, answers: Mapping[str, Any]) -> None:
+        """Writes a project into a folder."""
+        modes = self.modes(answers)
+        for name, text in self.render(answers).items():
+            path = directory / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="")
+            path.chmod(modes[name])
+
     def modes(self, answers: Mapping[str, Any]) -> dict[str, int]:
         """Returns the permissions of each file that a project can have, by its path."""
         return {fill(source.target, answers): source.mode for source in self.sources}
@@ -101,19 +110,34 @@ def read_template(directory: Path, questions: Mapping[str, Any]) -> Template:
     Raises:
         UnknownConstruct: one holds something else than whole-line conditions; it says where.
     """
+    rows = questions["catalogue"]["default"]
     computed = {
-        name: found[1]
+        name: computed_condition(question["default"], rows)
         for name, question in questions.items()
         if isinstance(question, dict) and question.get("type") == "bool"
-        if (found := re.fullmatch(r"\{\{ (.*) \}\}", str(question.get("default"))))
     }
-    rows = questions["catalogue"]["default"]
     sources = [
         read_source(directory, path, rows, computed)
         for path in sorted(directory.rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     ]
     return Template(tuple(sources), computed)
+
+
+OF_ROWS = re.compile(
+    r"catalogue\.items\(\) \| selectattr\('0', 'in', chosen\) "
+    r"\| selectattr\('1\.(\w+)', 'defined'\) \| list != \[\]"
+)
+"""Asks whether the row of a chosen trick has an entry."""
+
+
+def computed_condition(default: str, catalogue: Mapping[str, Any]) -> str:
+    """Returns what a computed question stands for, with the tricks whose rows it looks at."""
+    expression = default.removeprefix("{{ ").removesuffix(" }}")
+    if found := OF_ROWS.fullmatch(expression):
+        names = [name for name, row in catalogue.items() if found[1] in row]
+        return " or ".join(f'"{name}" in chosen' for name in names) or "False"
+    return expression
 
 
 PART = re.compile(r"\{% if (?P<condition>.*?) %\}(?P<name>.*)\{% endif %\}(?P<rest>.*)")

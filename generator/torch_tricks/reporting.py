@@ -5,24 +5,24 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from torch_tricks import quick
 from torch_tricks.catalogue import Trick, own_catalogue
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, Scratch
 from torch_tricks.output import colored
 from torch_tricks.project import Project, find_root
-from torch_tricks.template import (
-    ANSWERS_FILE,
-    Rendering,
-    as_release,
-    default_source,
-    released_versions,
-    render,
-)
+from torch_tricks.template import ANSWERS_FILE, Rendering, as_release, released_versions
 
-SAMPLE = {"project_name": "Project", "preset": "minimal"}
+SAMPLE = {
+    "project_name": "Project",
+    "package_name": "project",
+    "description": "Image classification with PyTorch",
+    "author": "",
+    "preset": "minimal",
+}
 """The project whose tricks are shown outside of a project."""
 
 
@@ -33,7 +33,7 @@ def list_tricks(directory: Path) -> None:
         tricks, chosen = own_catalogue(), None
     else:
         with TemporaryDirectory(prefix="torch-tricks-") as scratch:
-            rendering = project.render(Path(scratch))
+            rendering = Shown(project, Path(scratch)).render({}, files=False)
         tricks, chosen = rendering.questions.tricks, rendering.tricks
     group = ""
     for name, trick in tricks.items():
@@ -68,14 +68,12 @@ def show_trick(word: str, directory: Path) -> None:
     project = project_at(directory)
     with TemporaryDirectory(prefix="torch-tricks-") as name:
         aside = Path(name)
-        base = render_here(project, aside, {})
+        shown = Shown(project, aside)
+        base = shown.render({}, files=False)
         [found] = base.questions.find([word])
         without, with_it = (
-            render_here(
-                project,
-                aside,
-                {"preset": "custom"}
-                | base.questions.changed(base.answers, take, leave),
+            shown.render(
+                {"preset": "custom"} | base.questions.changed(base.answers, take, leave)
             )
             for take, leave in (([], [found]), ([word], []))
         )
@@ -83,20 +81,35 @@ def show_trick(word: str, directory: Path) -> None:
         print(describe(trick))
         print(f"\n{section(with_it, trick)}\n")
         for rendering in (without, with_it):
-            (rendering.directory / ANSWERS_FILE).unlink()
+            (rendering.directory / ANSWERS_FILE).unlink(missing_ok=True)
         scratch = Scratch(aside)
         before, after = (scratch.add_directory(r.directory) for r in (without, with_it))
         print(scratch.diff(before, after, colored()))
 
 
-def render_here(
-    project: Project | None, scratch: Path, data: Mapping[str, Any]
-) -> Rendering:
-    """Renders the project, or a minimal one."""
-    if project is not None:
-        return project.render(scratch, data)
-    directory = Path(mkdtemp(dir=scratch))
-    return render(*default_source(), directory, {**SAMPLE, **data})
+class Shown:
+    """The project whose tricks are shown, or a minimal one outside of a project."""
+
+    def __init__(self, project: Project | None, scratch: Path) -> None:
+        self.project, self.scratch = project, scratch
+        self.recorded: Mapping[str, Any] = SAMPLE
+        self.version: quick.Version | None = None
+        if project is None:
+            self.version = quick.own_version()
+        else:
+            self.recorded = project.recorded
+            where = (project.source, project.version, project.directory)
+            self.version = quick.read_version(*where, scratch)
+
+    def render(self, data: Mapping[str, Any], files: bool = True) -> Rendering:
+        """Renders it, with other answers than it has if some are given."""
+        if self.version is not None:
+            given = {**self.recorded, **data}
+            found = quick.render(self.version, self.scratch, given, files)
+            if found is not None:
+                return found
+        assert self.project is not None, "the sample needs no correction"
+        return self.project.render(self.scratch, data)
 
 
 def section(rendering: Rendering, trick: Trick) -> str:

@@ -215,7 +215,7 @@ def test_every_trace_is_in_the_full_projects_that_may_have_it(full_projects):
         )
         for choice, project in full_projects.items()
     }
-    for owners, patterns in inspection.TRACES.items():
+    for owners, patterns in inspection.words_by_owners(computed=False).items():
         # What goes with several tricks need not go with each of their forms.
         choices = set(owners) if set(owners) <= set(texts) else {"any of them"}
         whole = texts | {"any of them": "".join(texts.values())}
@@ -266,6 +266,28 @@ def test_each_check_can_fail(tmp_path, check, name, old, new, finding):
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
     found = list(findings(text_files(project), *more))
     assert any(finding in line for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("line", "trick"),
+    [
+        ("clipping = settings.clip_norm", "grad_clipping"),
+        ("from leaf_diseases.optim.swa import WeightAverage", "swa"),
+        ("    class_balance: float = 0.5", "class_balance"),
+        ("see arxiv.org/abs/1503.02531", "distillation"),
+        ("`docs/tricks/channels_last.md`", "channels_last"),
+        ("images, targets = mix_batch(images)  # MixUp", "mixup"),
+    ],
+)
+def test_what_a_row_and_its_module_say_need_not_be_listed(line, trick):
+    """A leftover is named with its trick, its line, and where to mend it."""
+    [finding] = {
+        found
+        for found in inspection.foreign_traces({"train.py": f"\n{line}"}, Subset.of())
+        if f" is a trace of {trick}," in found
+    }
+    assert finding.startswith("train.py:2: ")
+    assert finding.endswith(f"narrow the words of {trick} in copier.yml")
 
 
 @pytest.mark.parametrize(("chosen", "other"), [("ddp", "fsdp"), ("fsdp", "ddp")])

@@ -8,16 +8,23 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
 import copier
 import pytest
 from inspection import PACKAGE
+from packaging.requirements import Requirement
+from packaging.version import Version
 from rendering import render
 from subsets import TRICKS, Subset, everything
-from torch_tricks.catalogue import Trick
+from torch_tricks.catalogue import Trick, module_of
 
 ROOT = Path(__file__).parents[2]
 GUARDED = re.compile(r'{% if "(\w+)" in chosen %}(\w+)\.py{% endif %}(?:\.jinja)?')
@@ -90,6 +97,12 @@ class TestRowOfTheCatalogue:
             code = projects(trick.name)[f"{PACKAGE}/{trick.module}.py"]
             assert trick.source.replace("https://arxiv.org/abs/", "arXiv:") in code
 
+    def test_depends(self, trick, projects):
+        """What a row depends on is in each place; all that lack are shown."""
+        form = trick.forms[0] if trick.forms else "none"
+        with_it, without = projects(trick.name), projects(None, form)
+        assert "\n".join(missing_dependencies(trick, with_it, without)) == ""
+
     def test_flags(self, trick, projects):
         form = trick.forms[0] if trick.forms else "none"
         added = flags(projects(trick.name)) - flags(projects(None, form))
@@ -112,6 +125,56 @@ def test_flags_of_a_choice(trick, choice, projects):
     expected = (*trick.flags, *trick.flags_of.get(choice, ()))
     assert listed_flags(section(trick, files)) == expected
     assert flags(files) - flags(projects(None)) == set(expected)
+
+
+def missing_dependencies(trick, with_it, without) -> Iterator[str]:
+    """Yields where a dependency of a trick is missing, and what the row lacks."""
+    manifest = tomllib.loads(with_it["pyproject.toml"])
+    before = tomllib.loads(without["pyproject.toml"])["project"]["dependencies"]
+    declared = {*manifest["project"]["dependencies"]} - {*before}
+    own = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    dev = own["project"]["optional-dependencies"]["dev"]
+    floors = (ROOT / "tests" / "floor.txt").read_text(encoding="utf-8").splitlines()
+    floors = [Requirement(line) for line in floors if not line.startswith("#")]
+    overridden = str(manifest["tool"]["mypy"].get("overrides", []))
+    for line in sorted(declared - {*trick.depends}):
+        yield f"copier.yml: {line!r} belongs to `depends` of {trick.name}"
+    for line in trick.depends:
+        if line not in declared:
+            yield f"template/pyproject.toml.jinja: {trick.name} depends on {line!r}"
+        if line not in dev:
+            yield f"pyproject.toml: dev needs {line!r}, for {trick.name}"
+        wanted = Requirement(line)
+        lowest = Version(next(iter(wanted.specifier)).version)
+        if not any(
+            floor.name == wanted.name
+            and Version(next(iter(floor.specifier)).version) == lowest
+            for floor in floors
+        ):
+            yield f"tests/floor.txt: {wanted.name}=={lowest}, for {trick.name}"
+        module = module_of(line)
+        found = find_spec(module)
+        if found is None:
+            yield f"{module} is not installed: remove .venv/installed, and make test"
+        elif f"'{module}.*'" not in overridden and not has_types(found):
+            yield (
+                f"template/pyproject.toml.jinja: {module} has no types, so that mypy "
+                f"needs an override for '{module}.*', for {trick.name}"
+            )
+
+
+def has_types(module: ModuleSpec) -> bool:
+    return any(
+        (Path(d) / "py.typed").exists() for d in module.submodule_search_locations or []
+    )
+
+
+def test_a_dependency_that_is_nowhere_is_named_with_every_place(projects):
+    trick = replace(TRICKS[0], depends=("yaml>=6",))
+    files = projects(None)
+    found = list(missing_dependencies(trick, files, files))
+    places = ("template/pyproject.toml.jinja", "pyproject.toml", "tests/floor.txt")
+    assert [line.partition(": ")[0] for line in found] == [*places, places[0]]
 
 
 @pytest.fixture(scope="module")

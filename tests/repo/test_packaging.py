@@ -10,15 +10,18 @@ from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
 from rendering import PACKAGE, render
 from subsets import ROOT, TRICKS
+from torch_tricks.catalogue import own_questions
+from torch_tricks.quick import questions_of, reserved_names
 from updating import read_files, recorded_answers
 from versions import git
 
 OF_MODULE = {"PIL": "pillow", "huggingface_hub": "huggingface-hub"}
 """Distributions that are not called as the module that they bring."""
+
+OF_DISTRIBUTION = {name: module.lower() for module, name in OF_MODULE.items()}
 
 
 @pytest.fixture(params=["minimal", "recommended", "everything"])
@@ -46,8 +49,20 @@ def scripts(project):
 
 def test_no_package_is_called_as_a_script(tmp_path):
     project = render(tmp_path / "project", {"preset": "everything"})
-    questions = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
-    assert scripts(project) <= {*questions["reserved_names"]["default"].split()}
+    reserved = reserved_names(questions_of(own_questions()))
+    assert scripts(project) - reserved == set(), (
+        "reserved_names of copier.yml lacks them"
+    )
+
+
+def test_no_package_is_called_as_what_a_project_imports(tmp_path):
+    project = render(tmp_path / "project", {"preset": "everything"})
+    code = {*project.glob("*.py"), *project.glob(f"{PACKAGE}/**/*.py")}
+    modules = {OF_DISTRIBUTION.get(name, name) for name in imported(code, project)}
+    missing = modules - reserved_names(questions_of(own_questions()))
+    assert missing == set(), (
+        "`depends` of a row, or reserved_names of copier.yml, lacks them"
+    )
 
 
 def test_it_depends_on_what_it_imports(project):

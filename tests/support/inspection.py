@@ -16,6 +16,8 @@ from pathlib import Path
 import yaml
 from rendering import PACKAGE
 from subsets import TRICKS, Subset
+from torch_tricks.catalogue import Trick, module_of
+from torch_tricks.lines import own_template
 
 ANSWERS = ".copier-answers.yml"
 """Names every trick that was asked for, chosen or not: Copier needs that."""
@@ -25,26 +27,88 @@ RUFF = Path(sys.executable).with_name("ruff")
 MODULES = {trick.name: trick.module for trick in TRICKS if trick.module}
 
 
-def words_by_owners() -> dict[tuple[str, ...], list[str]]:
-    """Returns the patterns that may match only where one of some tricks is chosen."""
+def words_by_owners(computed: bool = True) -> dict[tuple[str, ...], list[str]]:
+    """Returns the patterns that may match only where one of some tricks is chosen.
+
+    Args:
+        computed: whether those are wanted, too, that rows and modules say without listing them.
+    """
     owners: dict[str, list[str]] = {}
     for trick in TRICKS:
-        names = (trick.title, *trick.flags, trick.source)
-        for word in (*trick.words, *map(re.escape, names)):
+        said = {*words_of_a_row(trick), *words_of_a_module(trick)} if computed else ()
+        for word in {*trick.words, *said}:
             owners.setdefault(word, []).append(trick.name)
         for choice, words in trick.words_of.items():
             for word in words:
                 owners.setdefault(word, []).append(choice)
         for choice, flags in trick.flags_of.items():
-            for flag in flags:
-                owners.setdefault(re.escape(flag), []).append(choice)
+            for word in map(re.escape, flags):
+                owners.setdefault(word, []).append(choice)
     grouped: dict[tuple[str, ...], list[str]] = {}
-    for word, tricks in owners.items():
+    for word, tricks in sorted(owners.items()):
         grouped.setdefault(tuple(tricks), []).append(word)
     return grouped
 
 
+COMMON_NAMES = {
+    *("amp", "augmentation", "compile", "ema", "parallel"),
+    *("pretrained", "schedule", "swa", "timm"),
+}
+"""Names of tricks that other code has, too."""
+
+
+def words_of_a_row(trick: Trick) -> Iterator[str]:
+    """Yields patterns of what the row of a trick says: names, flags, source, dependencies."""
+    yield re.escape(trick.title)
+    if trick.name not in COMMON_NAMES:
+        yield rf"(\b|_){trick.name.replace('_', '[_ -]')}"
+    yield re.escape(trick.source.removeprefix("https://arxiv.org/abs/"))
+    for flag in trick.flags:
+        yield re.escape(flag)
+        if " " not in flag:
+            setting = flag.removeprefix("--").replace("-", "_")
+            yield rf"settings\.{setting}\b"
+            if "_" in setting:
+                yield rf"^ *{setting}: "
+    for requirement in trick.depends:
+        module = module_of(requirement)
+        yield rf"(import|from) {module}\b|\"{module}[.>]"
+
+
+def words_of_a_module(trick: Trick) -> Iterator[str]:
+    """Yields patterns of the module of a trick, and of what it defines for others."""
+    if trick.module:
+        yield rf"\b{trick.module.replace('/', '[./]')}\b"
+        for name in DEFINED[f"{{{{ package_name }}}}/{trick.module}.py"]:
+            if len(DEFINING[name]) == 1 and re.search(r"[a-z](_[a-z]|[A-Z])", name):
+                yield rf"(?-i:\b{name}\(|import .*\b{name}\b)"
+
+
+def definitions() -> dict[str, set[str]]:
+    """Returns the functions and classes at the top of each module of the template."""
+    return {
+        source.target: set(re.findall(r"^(?:def|class) (\w+)", text, re.MULTILINE))
+        for source in own_template().sources
+        if (text := "".join(block.text for block in source.blocks))
+        and source.target.endswith(".py")
+    }
+
+
+DEFINED = definitions()
+"""The names that each module defines."""
+
+DEFINING: dict[str, list[str]] = {}
+"""The modules that define each name."""
+for _module, _names in DEFINED.items():
+    for _name in _names:
+        DEFINING.setdefault(_name, []).append(_module)
+
 TRACES = words_by_owners()
+
+PATTERNS = {
+    owners: re.compile("|".join(f"(?:{word})" for word in words), re.IGNORECASE)
+    for owners, words in TRACES.items()
+}
 
 # Words that a file may say all the same. Every project can load the weights of others,
 # whatever those were wrapped in, and torch's cache has a name of its own.
@@ -80,28 +144,40 @@ def faults(files: Files, subset: Subset) -> Iterator[str]:
 def foreign_traces(files: Files, subset: Subset) -> Iterator[str]:
     """Finds words of tricks that were not chosen, in the names and texts of files."""
     for name, text in files.items():
-        for owners, word in traces(name, text):
+        for owners, word, line in traces(name, text):
             if not set(owners) & subset.chosen:
-                yield f"{name}: {word!r} is a trace of a trick that is not chosen"
+                said = " or ".join(owners)
+                yield (
+                    f"{name}:{line}: {word!r} is a trace of {said}, not chosen here: put "
+                    f"it under a condition in template/{name}.jinja, or narrow the words of "
+                    f"{said} in copier.yml"
+                )
 
 
 @cache
-def traces(name: str, text: str) -> set[tuple[tuple[str, ...], str]]:
-    """Returns the words of tricks in a file, each with the tricks that may have it."""
+def traces(name: str, text: str) -> list[tuple[tuple[str, ...], str, int]]:
+    """Returns the words of tricks in a file: the tricks that may have it, word and line.
+
+    The name of the file is line 0.
+    """
     if name == ANSWERS:
-        return set()
+        return []
     for exception in EXCEPTIONS.get(name, ()):
         text = re.sub(exception, "", text)
-    return set().union(*map(traces_in_a_line, [name, *text.splitlines()]))
+    return [
+        (owners, word, number)
+        for number, line in enumerate([name, *text.splitlines()])
+        for owners, word in traces_in_a_line(line)
+    ]
 
 
 @cache
 def traces_in_a_line(line: str) -> list[tuple[tuple[str, ...], str]]:
+    """Returns the first word of each group of tricks."""
     return [
         (owners, match[0])
-        for owners, words in TRACES.items()
-        for word in words
-        if (match := re.search(word, line, re.IGNORECASE))
+        for owners, pattern in PATTERNS.items()
+        if (match := pattern.search(line))
     ]
 
 

@@ -39,17 +39,17 @@ def render(destination: Path, answers: Mapping[str, Any]) -> Path:
     """
     if not answers.keys() <= {"preset", "parallel", "tricks"}:
         return render_with_copier(destination, answers)
-    modes = own_template().modes({"package_name": PACKAGE})
-    for name, text in render_files(answers).items():
-        path = destination / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="")
-        path.chmod(modes[name])
+    own_template().write(destination, all_answers(answers))
     return destination
 
 
 def render_files(answers: Mapping[str, Any]) -> dict[str, str]:
     """Returns the files of a project by their paths."""
+    return own_template().render(all_answers(answers))
+
+
+def all_answers(answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the answers to all questions, as Copier would have them."""
     given = {"preset": "recommended", **PROJECT, **answers}
     preset = given["preset"]
     given.setdefault("parallel", "dp" if preset == "everything" else "none")
@@ -59,7 +59,7 @@ def render_files(answers: Mapping[str, Any]) -> dict[str, str]:
     recorded = {"_src_path": str(template_copy())} | given
     if preset != "custom":
         del recorded["parallel"]
-    return own_template().render(given | {"chosen": chosen, "recorded": recorded})
+    return given | {"chosen": chosen, "recorded": recorded}
 
 
 def render_with_copier(destination: Path, answers: Mapping[str, Any]) -> Path:

@@ -105,7 +105,8 @@ def join(parts: Sequence[FileImages]) -> FileImages:
     classes = sorted({name for part in parts for name in part.classes})
     files = [file for part in parts for file in part.files]
     targets = [
-        classes.index(part.classes[int(target)])
+        # Numbers to be told have no classes.
+        classes.index(part.classes[int(target)]) if classes else target
         for part in parts
         for target in part.targets
     ]

@@ -1,0 +1,190 @@
+"""`torch-tricks add` and `remove`: what becomes of a project."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from commands import RECOMMENDED, commit, custom, edit, files, git, notes, run, run_undo
+from rendering import PACKAGE
+
+LESS_AMP = [name for name in RECOMMENDED if name != "amp"]
+
+
+class TestAddAndRemove:
+    @pytest.mark.parametrize(
+        ("before", "command", "after"),
+        [
+            ({"preset": "minimal"}, ["add", "swa", "amp"], custom("amp", "swa")),
+            (
+                {"preset": "recommended"},
+                ["remove", "amp"],
+                custom(*LESS_AMP),
+            ),
+            (custom("amp"), ["remove", "amp"], custom()),
+            (custom(), ["add", "parallel"], custom(parallel="dp")),
+            (
+                custom(parallel="dp"),
+                ["add", "amp", "parallel"],
+                custom("amp", parallel="dp"),
+            ),
+        ],
+        ids=str,
+    )
+    def test_gives_what_copier_makes_anew(self, project, fresh, before, command, after):
+        directory = project(**before)
+        before = files(directory)
+        output = run(*command)
+        assert files(directory) == files(fresh(**after))
+        run_undo(output)
+        assert files(directory) == before
+        assert git(directory, "status", "--porcelain", "--ignored") == ""
+
+    def test_takes_lists_with_commas(self, project, fresh):
+        directory = project(preset="minimal")
+        run("add", "swa,amp", "parallel=ddp, mixup")
+        expected = custom("swa", "mixup", "amp", parallel="ddp")
+        assert files(directory) == files(fresh(**expected))
+        commit(directory)
+        run("remove", "swa,parallel", "mixup")
+        assert files(directory) == files(fresh(**custom("amp")))
+        commit(directory)
+        assert "did you mean ema?" in run("add", "mixup,emma", code=2)
+
+    def test_says_so_if_there_is_nothing_to_do(self, project):
+        directory = project(preset="recommended")
+        assert run("add", "amp") == "amp is in already\nnothing to do\n"
+        assert run("remove", "swa") == "swa is not in\nnothing to do\n"
+        assert git(directory, "status", "--porcelain") == ""
+
+    @pytest.mark.parametrize("command", ["add", "remove"])
+    def test_refuses_an_unknown_trick(self, project, command):
+        project(preset="minimal")
+        assert "did you mean amp?" in run(command, "AMP", code=2)
+
+    def test_every_change_shows_in_git_diff(self, project):
+        directory = project(**custom("amp"))
+        shown = run("remove", "amp", "--dry-run")
+        run("remove", "amp")
+        assert git(directory, "diff") in shown
+        git(directory, "checkout", ".")
+        shown = run("add", "swa", "--dry-run")
+        run("add", "swa")
+        # The index holds nothing but the names of new files.
+        assert git(directory, "diff") in shown
+
+
+class TestAdvice:
+    """A trick that another one makes useful, and that goes without it, too."""
+
+    def test_for_new_projects(self, tmp_path):
+        wishes = ("new", tmp_path / "a", "--preset=minimal", "--with=freeze")
+        assert notes(run(*wishes)) == [
+            "freeze wants weights to begin with: torch-tricks add pretrained"
+        ]
+        wishes = ("new", tmp_path / "b", "--preset=minimal", "--with=freeze,pretrained")
+        assert notes(run(*wishes)) == []
+
+    @pytest.mark.parametrize("trick", ["freeze", "layerwise_lr", "distillation"])
+    def test_once_for_what_has_changed(self, project, trick):
+        directory = project(preset="minimal")
+        [note] = notes(run("add", trick))
+        assert note.startswith(f"{trick} wants ")
+        assert note.endswith(": torch-tricks add pretrained")
+        commit(directory)
+        assert notes(run("add", "amp")) == []
+        commit(directory)
+        assert notes(run("add", "pretrained")) == []
+        commit(directory)
+        assert notes(run("remove", "pretrained")) == [note]
+
+    def test_none_where_it_is_in(self, project):
+        project(**custom("pretrained"))
+        assert notes(run("add", "freeze,layerwise_lr,distillation")) == []
+
+
+class TestFromAFolderInside:
+    """What git does, too: the project is looked for upwards, and paths are from here."""
+
+    INSIDE = f"{PACKAGE}/optim"
+
+    @pytest.mark.parametrize("place", ["project", "repository/leaves"])
+    @pytest.mark.parametrize(
+        ("command", "before", "after"),
+        [
+            (["add", "swa"], custom(), custom("swa")),
+            (["remove", "amp"], custom("amp"), custom()),
+            (["update"], custom(), custom() | {"version": "v0.2.0"}),
+        ],
+        ids=str,
+    )
+    def test_changes_are_the_same(
+        self, project, fresh, monkeypatch, place, command, before, after
+    ):
+        directory = project(place=place, **before)
+        original = files(directory)
+        monkeypatch.chdir(directory / self.INSIDE)
+        output = run(*command)
+        assert files(directory) == files(fresh(**after))
+        said = re.findall(r"^changed (.*)$", output, re.MULTILINE)
+        assert {"../../train.py", "../../.copier-answers.yml"} <= {*said}
+        assert "run pytest in ../.., then" in output
+        run_undo(output)
+        assert files(directory) == original
+
+    def test_looking_is_the_same(self, project, monkeypatch):
+        directory = project(preset="minimal")
+        edit(directory / "train.py", "Trains", "Really trains")
+        (directory / self.INSIDE / "schedule.py").unlink()
+        looks = (["list"], ["show", "swa"], ["status", "--json"])
+        expected = [run(*look) for look in looks]
+        monkeypatch.chdir(directory / self.INSIDE)
+        assert [run(*look) for look in looks] == expected
+        lines = run("status").splitlines()
+        assert "edited          ../../train.py" in lines
+        assert "deleted         schedule.py" in lines
+
+    def test_a_refusal_has_paths_from_here(self, project, monkeypatch):
+        directory = project(place="repository/leaves", preset="minimal")
+        (directory / "train.py").write_text("mine")
+        monkeypatch.chdir(directory / self.INSIDE)
+        assert "error: ../../train.py not committed" in run("add", "swa", code=2)
+        git(directory, "checkout", ".")
+        Path("swa.py").write_text("mine")
+        assert "error: swa.py is in the way" in run("add", "swa", code=2)
+        git(directory, "update-index", "--assume-unchanged", "train.py")
+        remedy = "git update-index --no-assume-unchanged ../../train.py"
+        assert remedy in run("add", "swa", code=2)
+        subprocess.run(remedy, shell=True, check=True)
+        assert "error: swa.py is in the way" in run("add", "swa", code=2)
+
+    def test_project_may_name_one(self, project, monkeypatch, tmp_path, fresh):
+        directory = project(preset="minimal")
+        monkeypatch.chdir(tmp_path)
+        output = run("add", "swa", "--project", directory / self.INSIDE)
+        assert files(directory) == files(fresh(**custom("swa")))
+        assert "\nchanged train.py\n" in output
+
+    def test_the_folder_may_go(self, project, monkeypatch, fresh):
+        directory = project(**custom("resume"))
+        monkeypatch.chdir(directory / PACKAGE / "checkpoints")
+        output = run("remove", "resume")
+        assert "\nremoved checkpoint.py\n" in output
+        assert files(directory) == files(fresh(**custom()))
+
+    def test_another_repository_inside_is_no_part(self, project, monkeypatch):
+        directory = project(preset="minimal")
+        other = directory / "others" / "timm" / "src"
+        other.mkdir(parents=True)
+        git(directory, "init", "--quiet", str(other.parent))
+        monkeypatch.chdir(other)
+        assert "there is no project in ." in run("add", "swa", code=2)
+        assert not re.search("^  (in|- ) ", run("list"), re.MULTILINE)
+
+    def test_home_is_the_end(self, tmp_path, monkeypatch):
+        (tmp_path / ".copier-answers.yml").write_text("_src_path: dotfiles\n")
+        folder = tmp_path / "home" / "work"
+        folder.mkdir(parents=True)
+        monkeypatch.setenv("HOME", str(folder.parent))
+        monkeypatch.chdir(folder)
+        assert "there is no project in ." in run("status", code=2)

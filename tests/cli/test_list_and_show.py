@@ -1,0 +1,158 @@
+"""`torch-tricks list` and `show`: what is said of tricks."""
+
+import json
+
+import pytest
+import yaml
+from commands import RECOMMENDED, commit, custom, git, run
+from subsets import ROOT, TRICKS
+from torch_tricks.errors import Refusal
+from torch_tricks.questions import Questions
+from versions import NEW_TRICK
+
+
+class TestChoices:
+    """A trick that comes in several forms, with a question of its own."""
+
+    QUESTIONS = Questions(yaml.safe_load((ROOT / "copier.yml").read_text("utf-8")))
+
+    @pytest.mark.parametrize(
+        ("before", "take", "leave", "after"),
+        [
+            ("none", ["parallel"], [], "dp"),
+            ("none", ["parallel=ddp"], [], "ddp"),
+            ("ddp", ["parallel"], [], "ddp"),
+            ("ddp", ["parallel=dp"], [], "dp"),
+            ("ddp", [], ["parallel"], "none"),
+        ],
+    )
+    def test_the_form_stays_unless_another_is_named(self, before, take, leave, after):
+        answers = {"parallel": before, "tricks": ["swa"]}
+        changed = self.QUESTIONS.changed(answers, take, leave)
+        assert changed == {"parallel": after, "tricks": ["swa"]}
+
+    def test_none_is_no_form(self):
+        with pytest.raises(Refusal, match="did you mean"):
+            self.QUESTIONS.find(["parallel=dpd"])
+        with pytest.raises(Refusal, match='"none"; there is dp, ddp'):
+            self.QUESTIONS.find(["parallel=none"])
+
+
+class TestList:
+    def test_outside_of_a_project(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        lines = run("list").splitlines()
+        groups = dict.fromkeys(trick.group for trick in TRICKS)
+        assert [line for line in lines if line[0] != " "] == [*groups]
+        for trick in TRICKS:
+            [line] = [line for line in lines if line.split()[0] == trick.name]
+            assert f"{trick.title}: {trick.buys}" in line
+            heading = [line for line in lines[: lines.index(line)] if line[0] != " "]
+            assert heading[-1] == trick.group
+            if trick.name == "parallel":
+                assert line.endswith("(needs two or more GPUs)")
+        assert len(lines) == len(groups) + len(TRICKS)
+
+    def test_inside_of_a_project(self, project):
+        project(preset="recommended")
+        lines = [
+            line.split()[:2] for line in run("list").splitlines() if line[0] == " "
+        ]
+        assert [name for state, name in lines if state == "in"] == RECOMMENDED
+        assert len(lines) == len(TRICKS)
+
+    def test_has_the_tricks_of_the_version_that_the_project_has(self, project):
+        project(preset="minimal", version="v0.2.0")
+        assert f" {NEW_TRICK} " in run("list")
+
+    def test_says_what_a_trick_needs(self, strict, project):
+        project(preset="minimal", source=strict, version="v0.2.0")
+        output = run("list")
+        assert "(needs amp)\n" in output
+        assert "(needs weights to begin with: pretrained)\n" in output
+        assert "(needs parallel=ddp or parallel=fsdp, a CUDA GPU)\n" in output
+
+
+class TestShow:
+    @pytest.mark.parametrize("inside", [False, True])
+    def test_has_the_idea_the_source_and_the_code(
+        self, project, tmp_path, monkeypatch, inside
+    ):
+        monkeypatch.chdir(project(preset="everything") if inside else tmp_path)
+        output = run("show", "swa")
+        assert "From `--swa-start` on" in output
+        assert "<https://arxiv.org/abs/1803.05407>" in output
+        assert "\n+    run.swa.update(run.step)\n" in output
+        assert "+class WeightAverage" in output
+        assert ".copier-answers.yml" not in output
+        assert ("run.scaler" in output) == inside
+
+    def test_the_code_is_what_add_adds(self, project):
+        directory = project(preset="minimal")
+        shown = run("show", "parallel")
+        run("add", "parallel")
+        commit(directory)
+        pathspec = ("HEAD~", "HEAD", "--", ".", ":!.copier-answers.yml")
+        assert shown.endswith(git(directory, "diff", *pathspec))
+
+    @pytest.mark.parametrize("version", ["v0.1.0", "v0.2.0"])
+    @pytest.mark.parametrize("answers", [{"preset": "everything"}, custom("amp")])
+    def test_without_copier_it_is_the_same(
+        self, hub, project, monkeypatch, version, answers
+    ):
+        """A template on this disk is read as lines, and rendered in a tenth of the time."""
+        source = str(hub / "org" / "torch-tricks.git")
+        project(source=source, version=version, **answers)
+        looks = (["list"], ["show", "ema"], ["show", "parallel=ddp"])
+        with monkeypatch.context() as patched:
+            patched.setattr("torch_tricks.quick.read_version", lambda *_: None)
+            expected = [run(*look) for look in looks]
+        monkeypatch.delattr("torch_tricks.project.render")
+        assert [run(*look) for look in looks] == expected
+
+    def test_an_unknown_trick_is_refused(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert "did you mean swa?" in run("show", "sva", code=2)
+
+    def test_colours_are_for_terminals(self, project, monkeypatch):
+        project(preset="minimal")
+        assert "\033" not in run("show", "swa")
+        monkeypatch.setattr("torch_tricks.reporting.colored", lambda: True)
+        assert "\033[32m+" in run("show", "swa")
+
+
+class TestWithoutNetwork:
+    @pytest.fixture(autouse=True)
+    def offline(self, tmp_path, monkeypatch):
+        monkeypatch.setenv(
+            "GIT_CONFIG_KEY_0", f"url.file://{tmp_path}/nowhere/.insteadOf"
+        )
+
+    def test_status_says_what_it_knows(self, project):
+        project(preset="minimal", author="Ada")
+        status = json.loads(run("status", "--json"))
+        assert (status["version"], status["newer_versions"]) == ("v0.1.0", None)
+        assert "check the network" in status["not_known"]
+        output = run("status")
+        assert "newer versions  not known\n" in output
+        assert output.count("check the network") == 1
+
+    def test_list_has_the_tricks_of_the_tool(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        lines = run("list").splitlines()
+        names = [line.split()[0] for line in lines if line[0] == " "]
+        assert names == [trick.name for trick in TRICKS]
+
+    def test_show_has_the_code_of_the_tool(self, project):
+        project(preset="minimal")
+        assert "+class WeightAverage" in run("show", "swa")
+
+    def test_in_a_project_list_has_the_tricks_of_the_tool(self, project):
+        project(preset="minimal")
+        assert "  -  swa " in run("list")
+
+    @pytest.mark.parametrize("command", [["update"], ["add", "swa"]])
+    def test_others_are_refused(self, project, command):
+        directory = project(preset="minimal")
+        assert "check the network" in run(*command, code=2)
+        assert git(directory, "status", "--porcelain") == ""

@@ -1,0 +1,300 @@
+"""`torch-tricks new`: what it makes, and what it asks."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from commands import NAME, RECOMMENDED, SOURCE, custom, edit, files, git, python, run
+from rendering import render
+from subsets import ROOT, TRICKS
+from torch_tricks import cli
+from typer.testing import CliRunner
+from versions import NEW_TRICK
+
+LESS_AMP = [name for name in RECOMMENDED if name != "amp"]
+
+
+class TestNew:
+    @pytest.mark.parametrize(
+        ("wishes", "answers"),
+        [
+            (["--preset=minimal"], {"preset": "minimal"}),
+            (["--defaults"], {"preset": "recommended"}),
+            (["--with", "amp"], {"preset": "recommended"}),
+            (
+                ["--preset=minimal", "--with=amp,mixup"],
+                custom("amp", "mixup"),
+            ),
+            (
+                ["--with=swa", "--without=amp"],
+                custom(*LESS_AMP, "swa"),
+            ),
+            (["--preset=minimal", "--with=parallel"], custom(parallel="dp")),
+            (["--preset=minimal", "--with", "parallel=dp"], custom(parallel="dp")),
+            (
+                ["--data=preset=custom", "-d", "tricks=[swa, amp]", "-d", "author=Ada"],
+                custom("swa", "amp", author="Ada"),
+            ),
+            (
+                ["--preset=minimal", "--with=parallel", "--data=parallel=ddp"],
+                custom(parallel="ddp"),
+            ),
+            (["--data=tricks=[swa]"], custom("swa")),
+            (["--data=tricks=[]"], custom()),
+            (["--data=tricks=[swa]", "--with=parallel"], custom("swa", parallel="dp")),
+            (
+                [f"--data=tricks=[{','.join(RECOMMENDED)}]", "--data=parallel=none"],
+                {"preset": "recommended"},
+            ),
+        ],
+        ids=str,
+    )
+    def test_equals_what_copier_makes(self, tmp_path, fresh, wishes, answers):
+        output = run("new", tmp_path / "leaves", "--name", NAME, *wishes)
+        assert files(tmp_path / "leaves") == files(fresh(**answers))
+        assert f"{NAME} is ready in " in output
+        assert os.listdir(tmp_path) == ["leaves"]
+
+    def test_the_real_commands_agree(self, hub, tmp_path):
+        variables = os.environ | {"PYTHONPATH": str(ROOT / "generator")}
+        tool = [sys.executable, "-m", "torch_tricks"]
+        ours = ["new", "ours/leaves", "--name", NAME, "--preset", "everything"]
+        ours += ["--template", SOURCE, "--ref", "v0.1.0"]
+        theirs = [
+            Path(sys.executable).with_name("copier"),
+            "copy",
+            "--defaults",
+            "--quiet",
+        ]
+        theirs += ["-d", f"project_name={NAME}", "-d", "preset=everything"]
+        theirs += ["--vcs-ref", "v0.1.0", SOURCE, "theirs/leaves"]
+        for command in (tool + ours, theirs):
+            subprocess.run(command, cwd=tmp_path, env=variables, check=True)
+        assert files(tmp_path / "ours") == files(tmp_path / "theirs")
+
+    def test_a_clone_makes_projects_of_itself_as_it_stands(self, tmp_path):
+        command = ("new", tmp_path / "leaves", "--name", NAME, "--preset=everything")
+        result = python("-m", "torch_tricks", *command)
+        assert result.returncode == 0, result.stderr
+        made = files(tmp_path / "leaves")
+        answers = yaml.safe_load(made.pop(".copier-answers.yml"))
+        assert answers["_src_path"] == str(ROOT)
+        assert answers["_commit"]
+        fresh = files(render(tmp_path / "fresh", {"preset": "everything"}))
+        del fresh[".copier-answers.yml"]
+        assert made == fresh
+
+    def test_everything_is_what_the_readme_says(self, project):
+        project(preset="everything")
+        listed = [line.split() for line in run("list").splitlines()]
+        missing = {words[1] for words in listed if words[:1] == ["-"]}
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        [row] = re.findall(r"^\| `everything` \| (.*)", readme, re.MULTILINE)
+        forms = {trick.name: trick.forms for trick in TRICKS}
+        assert {*re.findall(r"`(\w+)`", row)} & forms.keys() == missing
+        for name in missing:
+            needed = " or ".join(f"parallel={form}" for form in forms[name])
+            assert f"{name} needs {needed}: take that" in run("add", name, code=2)
+
+    def test_an_empty_folder_is_filled(self, tmp_path, fresh, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        output = run("new", ".", "--name", NAME, "--preset=minimal")
+        assert files(tmp_path) == files(fresh(preset="minimal"))
+        assert "    cd " not in output
+
+    def test_a_relative_template_is_found_again_from_the_project(
+        self, hub, tmp_path, monkeypatch
+    ):
+        monkeypatch.chdir(hub / "org")
+        template = "torch-tricks.git"
+        run(
+            "new",
+            tmp_path / "leaves",
+            "--name",
+            NAME,
+            "--defaults",
+            "--template",
+            template,
+        )
+        answers = yaml.safe_load(
+            (tmp_path / "leaves" / ".copier-answers.yml").read_text()
+        )
+        assert answers["_src_path"] == str(hub / "org" / template)
+        assert answers["_commit"] == "v0.2.0"
+
+    def test_an_uncommitted_template_gets_a_note(self, hub, tmp_path):
+        # In a process of its own, which clones the template each time.
+        clone = tmp_path / "clone"
+        git(hub, "clone", "--quiet", str(hub / "org" / "torch-tricks.git"), str(clone))
+        edit(clone / "copier.yml", "_envops:", "# Changed\n_envops:")
+        options = ("--defaults", "--template", clone, "--ref", "HEAD")
+        result = python("-m", "torch_tricks", "new", tmp_path / "leaves", *options)
+        assert "changes that are not committed" in result.stdout
+
+    @pytest.mark.parametrize(
+        ("wishes", "sentence"),
+        [
+            (["--preset=recomended"], "did you mean recommended?"),
+            (["--with=AMP"], "did you mean amp?"),
+            (["--with=mixip"], "did you mean mixup?"),
+            (["--with=DDP"], "did you mean parallel=ddp?"),
+            (["--with=zzz"], "there is seeding, resume"),
+            (["--with=amp", "--without=amp"], "amp is both taken and left out"),
+            (
+                ["--with=parallel=fsdpp"],
+                'no choice of parallel is called "fsdpp"; did you mean fsdp?',
+            ),
+            (["--with=amp=fp16"], "amp has no choices"),
+            (["--data=authr=Ada"], "did you mean author?"),
+            (["--data=tricks=[amp,mixip]"], "did you mean mixup?"),
+            (["--data=tricks=[ddp]"], "did you mean parallel=ddp?"),
+            (["--data=tricks=[parallel]"], 'no trick is called "parallel"'),
+            (["--data=tricks=[amp=fp16]"], "did you mean amp?"),
+            (["--data=author"], "write --data author=VALUE"),
+            (["--data=swa=true"], "write --with or --without swa"),
+            (
+                ["--data=tricks=[swa]", "--without=swa"],
+                "swa is both taken and left out",
+            ),
+            (["--data=preset=best"], 'no choice of preset is called "best"'),
+            (["--data=package_name=class"], "class is taken"),
+            (["--name=Leaves\x07"], "without control characters"),
+            (["--ref=v9"], "the template has no version v9; it has v0.1.0, v0.2.0"),
+            (["--ref=no-such-branch"], "cannot be had"),
+            (
+                ["--template=nowhere"],
+                "'nowhere' does not appear to be a git repository",
+            ),
+            (["--template=gh:org/nothing"], "check the network"),
+            (["--no-such-option"], "see torch-tricks new --help"),
+        ],
+        ids=str,
+    )
+    def test_a_refusal_leaves_nothing_behind(self, tmp_path, wishes, sentence):
+        line = run(
+            "new", tmp_path / "leaves", "--name", NAME, "--defaults", *wishes, code=2
+        )
+        assert sentence in line
+        assert os.listdir(tmp_path) == []
+
+    @pytest.mark.parametrize(
+        ("folder", "name"),
+        [
+            ("leaf-diseases", "Leaf Diseases"),
+            ("_oak__leaves.v2", "Oak Leaves.v2"),
+            ("BLÄTTER", "BLÄTTER"),
+            ("blätter", "Blätter"),
+            ("a\x07\n\udcffb", "A B"),
+            ("---", "Project"),
+            ("x" * 120, "X" + "x" * 79),
+            ("y" * 79 + "-z", "Y" + "y" * 78),
+        ],
+    )
+    def test_the_folder_gives_the_name(self, tmp_path, folder, name):
+        run("new", tmp_path / folder, "--preset=minimal")
+        answers = yaml.safe_load(
+            (tmp_path / folder / ".copier-answers.yml").read_text()
+        )
+        assert answers["project_name"] == name
+        assert {"package_name", "description", "author"} < answers.keys()
+
+    def test_nothing_is_overwritten(self, tmp_path):
+        (tmp_path / "notes").write_text("mine")
+        line = run("new", tmp_path, "--name", NAME, "--defaults", code=2)
+        assert "exists already" in line
+        assert files(tmp_path) == {"notes": b"mine"}
+        assert "exists already" in run(
+            "new", tmp_path / "notes", "--name", NAME, code=2
+        )
+
+    def test_an_interrupt_leaves_nothing_behind(self, tmp_path, monkeypatch):
+        def interrupt(*_, **__):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("copier._main.Worker._render_template", interrupt)
+        arguments = ["new", str(tmp_path / "leaves"), "--name", NAME, "--defaults"]
+        result = CliRunner().invoke(cli.app, arguments)
+        assert (result.exit_code, result.stderr) == (130, "stopped\n")
+        assert os.listdir(tmp_path) == []
+
+
+class TestAsking:
+    """Somebody is there, and Copier's prompts are answered by their defaults."""
+
+    @pytest.fixture
+    def asked(self, monkeypatch):
+        asked = []
+
+        def answer(questions, answers):
+            [question] = questions
+            if question["when"](answers):
+                asked.append(question["name"])
+            return {question["name"]: answers[question["name"]]}
+
+        monkeypatch.setattr("torch_tricks.cli.can_ask", lambda: True)
+        monkeypatch.setattr("copier._main.unsafe_prompt", answer)
+        return asked
+
+    @pytest.mark.parametrize(
+        "wish",
+        [
+            *("--preset=minimal", "--with=swa", "--without=amp", "--data=tricks=[swa]"),
+            "--defaults",
+        ],
+    )
+    def test_nothing_when_told_enough(self, tmp_path, asked, wish):
+        run("new", tmp_path / "leaves", "--name", NAME, wish)
+        assert asked == []
+
+    def test_name_and_preset(self, tmp_path, asked, fresh):
+        run("new", tmp_path / "leaf-diseases")
+        assert asked == ["project_name", "preset"]
+        assert files(tmp_path / "leaf-diseases") == files(fresh())
+
+    @pytest.mark.parametrize(
+        ("wishes", "expected"),
+        [
+            (["--name", NAME], ["preset"]),
+            (["--data", "project_name=Oaks"], ["preset"]),
+            (["--data", "author=Ada"], ["project_name", "preset"]),
+            (["--preset=everything"], ["project_name"]),
+            (["--with=swa", "--preset=custom"], ["project_name"]),
+        ],
+        ids=str,
+    )
+    def test_what_was_not_told(self, tmp_path, asked, wishes, expected):
+        run("new", tmp_path / "leaves", *wishes)
+        assert asked == expected
+
+    def test_the_rest_if_the_preset_is_custom(self, tmp_path, asked, fresh):
+        wishes = ("--name", NAME, "--preset=custom", "--data", "author=Ada")
+        run("new", tmp_path / "leaves", *wishes)
+        assert asked == ["package_name", "description", "parallel", "tricks"]
+        expected = fresh(**custom(*RECOMMENDED), author="Ada")
+        assert files(tmp_path / "leaves") == files(expected)
+
+    def test_custom_owners_about_nothing(self, project, asked, fresh):
+        directory = project(**custom("amp"))
+        output = run("update")
+        assert asked == []
+        assert f"\nnew trick {NEW_TRICK} (Signs of gradients: " in output
+        assert f"not in: torch-tricks add {NEW_TRICK}\n" in output
+        assert files(directory) == files(fresh("v0.2.0", **custom("amp")))
+
+    def test_who_changes_to_custom_about_the_tricks(self, project, asked, fresh):
+        directory = project(preset="minimal")
+        run("update", "--data", "preset=custom")
+        assert asked == ["parallel", "tricks"]
+        expected = fresh("v0.2.0", **custom(*RECOMMENDED, NEW_TRICK))
+        assert files(directory) == files(expected)
+
+    def test_preset_owners_about_nothing(self, project, asked, fresh):
+        directory = project(preset="everything")
+        output = run("update")
+        assert asked == []
+        assert f"{NEW_TRICK} (Signs of gradients: steps of one size), in\n" in output
+        assert files(directory) == files(fresh("v0.2.0", preset="everything"))

@@ -1,0 +1,487 @@
+"""What is refused before anything is touched."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import copier
+import pytest
+import yaml
+from commands import (
+    SOURCE,
+    commit,
+    custom,
+    edit,
+    environment,
+    files,
+    git,
+    run,
+    run_undo,
+    state,
+)
+from plumbum import local
+from rendering import PACKAGE
+from torch_tricks.git import Scratch
+
+WRONG = [
+    ("[swa]", "swa needs amp"),
+    ("[accumulation, mixup]", "mixup excludes accumulation"),
+    ("[prefetcher]", "prefetcher needs parallel"),
+    ("[amp, sva]", "sva"),
+]
+"""Lists that the strict template refuses."""
+
+
+class TestTricksThatDoNotGoTogether:
+    """Such a list is refused with a sentence, wherever it stands."""
+
+    @pytest.fixture
+    def a_project(self, project, strict):
+        """Returns a function that makes a project of the strict template."""
+
+        def make(**answers):
+            return project(**{"source": strict, "version": "v0.2.0"} | answers)
+
+        return make
+
+    @pytest.mark.parametrize(("tricks", "sentence"), WRONG)
+    def test_new(self, tmp_path, strict, tricks, sentence):
+        wishes = ("--template", strict, "--data", f"tricks={tricks}", "--defaults")
+        assert sentence in run("new", tmp_path / "leaves", *wishes, code=2)
+        assert os.listdir(tmp_path) == []
+
+    @pytest.mark.parametrize(("tricks", "sentence"), WRONG)
+    def test_copier(self, hub, tmp_path, tmp_path_factory, strict, tricks, sentence):
+        data = custom(*yaml.safe_load(tricks))
+        options = {"vcs_ref": "v0.2.0", "defaults": True, "quiet": True}
+        with (
+            local.env(**environment(hub, tmp_path_factory.getbasetemp())),
+            pytest.raises(ValueError, match=sentence),
+        ):
+            copier.run_copy(strict, tmp_path / "leaves", data, **options)
+        assert not (tmp_path / "leaves").exists()
+
+    @pytest.mark.parametrize(("tricks", "sentence"), WRONG)
+    def test_update(self, a_project, tricks, sentence):
+        directory = a_project(version="v0.1.0", preset="minimal")
+        before = state(directory)
+        data = ("--data", "preset=custom", "--data", f"tricks={tricks}")
+        assert sentence in run("update", *data, code=2)
+        assert state(directory) == before
+
+    @pytest.mark.parametrize(
+        ("before", "command", "sentence"),
+        [
+            (custom(), ["add", "swa"], "swa needs amp: take both, or neither"),
+            (custom("amp", "swa"), ["remove", "amp"], "swa needs amp: take both"),
+            (custom("mixup"), ["add", "accumulation"], "mixup excludes accumulation"),
+            (custom(), ["add", "prefetcher"], "parallel=ddp or parallel=fsdp: take"),
+            (
+                custom("prefetcher", parallel="ddp"),
+                ["remove", "parallel"],
+                "parallel=ddp or parallel=fsdp: remove prefetcher too",
+            ),
+            (
+                custom("prefetcher", parallel="ddp"),
+                ["add", "parallel=dp"],
+                "parallel=ddp or parallel=fsdp: remove prefetcher too",
+            ),
+        ],
+        ids=str,
+    )
+    def test_add_and_remove(self, a_project, before, command, sentence):
+        directory = a_project(**before)
+        before = state(directory)
+        assert sentence in run(*command, code=2)
+        assert state(directory) == before
+
+    def test_what_goes_together_is_added_and_removed(self, a_project):
+        directory = a_project(**custom())
+        run("add", "swa", "amp", "prefetcher", "parallel=ddp")
+        commit(directory)
+        run("remove", "prefetcher", "parallel", "amp", "swa")
+        assert not (directory / PACKAGE / "optim" / "swa.py").exists()
+
+    @pytest.mark.parametrize(
+        "command", [["update"], ["add", "resume"], ["list"], ["show", "resume"]]
+    )
+    @pytest.mark.parametrize(
+        ("answer", "wrong", "sentence"),
+        [
+            *(("tricks:\n- seeding", f"tricks: {text}", what) for text, what in WRONG),
+            ("tricks:\n- seeding", "tricks: seeding", "tricks must be a list, such as"),
+            ("parallel: none", "parallel: ddq", "did you mean ddp?"),
+            ("preset: custom", "preset: costum", "did you mean custom?"),
+            ("package_name: leaf_", "package_name: Leaf_", "package_name in .copier"),
+        ],
+    )
+    def test_the_answers_file(self, a_project, answer, wrong, sentence, command):
+        """Copier alone forgets such an answer, and takes the default."""
+        directory = a_project(**custom("seeding"))
+        edit(directory / ".copier-answers.yml", answer, wrong)
+        commit(directory)
+        before = state(directory)
+        assert sentence in run(*command, code=2)
+        assert state(directory) == before
+
+    def test_a_list_that_a_newer_version_refuses(self, a_project):
+        directory = a_project(version="v0.1.0", **custom("swa"))
+        status = json.loads(run("status", "--json"))
+        assert (status["tricks_in"], status["new_tricks"]) == (["swa"], [])
+        assert status["not_known"] is None
+        assert "swa needs amp: take both, or neither" in run("update", code=2)
+        wanted = run("update", "--data", "tricks=[amp,swa]", "--dry-run")
+        assert "tricks: swa, amp\n" in wanted
+        run("add", "amp")
+        commit(directory)
+        run("update")
+        answers = yaml.safe_load((directory / ".copier-answers.yml").read_text())
+        assert answers["tricks"] == ["swa", "amp"]
+        assert answers["_commit"] == "v0.2.0"
+
+
+class TestRefusals:
+    """Before anything is touched: one line, the remedy, and exit code 2."""
+
+    def uncommitted(project):
+        (project / "train.py").write_text("mine")
+
+    def with_odd_name(project):
+        (project / 'f"ü\n.py').write_text("")
+        commit(project)
+        (project / 'f"ü\n.py').write_text("mine")
+        (project / "train.py").write_text("mine")
+
+    def staged(project):
+        (project / "notes").write_text("mine")
+        git(project, "add", "notes")
+
+    def no_repository(project):
+        shutil.rmtree(project / ".git")
+
+    def no_commit(project):
+        shutil.rmtree(project / ".git")
+        git(project, "init", "--quiet")
+        (project / ".gitignore").write_text("*")
+
+    def merging(project):
+        (project / ".git" / "MERGE_HEAD").write_text(git(project, "rev-parse", "HEAD"))
+
+    def rebasing(project):
+        (project / ".git" / "rebase-merge").mkdir()
+
+    def locked(project):
+        (project / ".git" / "index.lock").touch()
+
+    def markers(project):
+        (project / "train.py").write_text("||||||| last update\n")
+        commit(project)
+
+    def no_answers(project):
+        (project / ".copier-answers.yml").unlink()
+
+    def empty_answers(project):
+        (project / ".copier-answers.yml").write_text("")
+
+    def broken_answers(project):
+        (project / ".copier-answers.yml").write_text("a: [")
+
+    def no_version(project):
+        edit(project / ".copier-answers.yml", "_commit: v0.1.0\n", "")
+        commit(project)
+
+    def lost_version(project):
+        edit(project / ".copier-answers.yml", "_commit: v0.1.0\n", "_commit: 0a1b2c3\n")
+        commit(project)
+
+    def lost_template(project):
+        edit(
+            project / ".copier-answers.yml", "gh:org/torch-tricks", "/nowhere/template"
+        )
+        commit(project)
+
+    def another_template(project):
+        other = project.parent / "other"
+        other.mkdir()
+        (other / "copier.yml").write_text("name: Ada\n")
+        git(other, "init", "--quiet")
+        commit(other)
+        git(other, "tag", "v0.1.0")
+        edit(project / ".copier-answers.yml", "gh:org/torch-tricks", str(other))
+        commit(project)
+
+    def untracked_in_the_way(project):
+        (project / PACKAGE / "optim" / "swa.py").write_text("mine")
+
+    def folder_is_a_file_in_the_way(project):
+        shutil.rmtree(project / ".git")
+        shutil.move(project / PACKAGE, project / "elsewhere")
+        git(project, "init", "--quiet")
+        commit(project)
+        (project / PACKAGE).write_text("mine")
+
+    def link_in_the_way(project):
+        (project / PACKAGE / "optim" / "swa.py").symlink_to("nowhere")
+
+    def ignored_in_the_way(project):
+        (project / ".gitignore").write_text("swa.py\n")
+        commit(project)
+        (project / PACKAGE / "optim" / "swa.py").write_text("mine")
+
+    def folder_in_the_way(project):
+        (project / PACKAGE / "optim" / "swa.py").mkdir()
+        (project / PACKAGE / "optim" / "swa.py" / "notes").write_text("mine")
+        commit(project)
+
+    @pytest.mark.parametrize(
+        ("prepare", "sentence"),
+        [
+            (uncommitted, "train.py not committed: run git commit -a"),
+            (with_odd_name, 'f"ü\n.py and 1 more not committed'),
+            (staged, "notes not committed"),
+            (no_repository, "run git init, git add -A and git commit"),
+            (no_commit, "run git add, with -f"),
+            (merging, "git merge --abort"),
+            (rebasing, "git rebase --abort"),
+            (locked, "index.lock"),
+            (markers, "train.py still has conflict markers"),
+            (no_answers, "run this where .copier-answers.yml is"),
+            (empty_answers, "get it back from git"),
+            (broken_answers, "correct it"),
+            (no_version, "does not say which version"),
+            (lost_version, "_commit in .copier-answers.yml"),
+            (lost_template, "_src_path"),
+            (another_template, "use Copier's commands"),
+            (untracked_in_the_way, f"{PACKAGE}/optim/swa.py is in the way"),
+            (folder_is_a_file_in_the_way, f"{PACKAGE} is in the way"),
+            (link_in_the_way, f"{PACKAGE}/optim/swa.py is in the way"),
+            (ignored_in_the_way, f"{PACKAGE}/optim/swa.py is in the way"),
+            (folder_in_the_way, f"{PACKAGE}/optim/swa.py is one kind of thing"),
+        ],
+        ids=lambda value: getattr(value, "__name__", ""),
+    )
+    def test_a_refusal_leaves_everything_alone(self, project, prepare, sentence):
+        directory = project(preset="minimal")
+        prepare(directory)
+        before = files(directory)
+        sentence = " ".join(sentence.split())
+        # What is in the way of swa.py is in the way of adding swa only.
+        command = ["add", "swa"] if "way" in prepare.__name__ else ["update"]
+        assert sentence in run(*command, code=2)
+        assert files(directory) == before
+
+    @pytest.mark.parametrize("command", [["add", "amp"], ["remove", "amp"], ["update"]])
+    def test_every_command_looks_first(self, project, command):
+        directory = project(preset="minimal")
+        (directory / "train.py").write_text("mine")
+        for options in ([], ["--dry-run"]):
+            assert "train.py not committed" in run(*command, *options, code=2)
+        assert (directory / "train.py").read_text() == "mine"
+
+
+class TestWhatGitDoesNotSee:
+    """Untracked files, marked files, sparse checkouts, and repositories of others."""
+
+    def test_untracked_files_elsewhere_are_nobodys_business(self, project, fresh):
+        directory = project(preset="minimal")
+        mine = {"photos/cat.jpg": b"\xff", f"{PACKAGE}/mine.py": b"mine = 1\n"}
+        mine |= {"run-7/model.pt": b"weights", "kept-aside/notes": b"mine"}
+        for name, content in mine.items():
+            (directory / name).parent.mkdir(exist_ok=True)
+            (directory / name).write_bytes(content)
+        before = state(directory)
+        output = run("update")
+        assert files(directory) == files(fresh("v0.2.0", preset="minimal")) | mine
+        assert "then git commit -a\n" in output
+        run_undo(output)
+        assert state(directory) == before
+        output = run("update", "--data", "package_name=plants")
+        assert files(directory).items() >= mine.items()
+        run_undo(output)
+        assert state(directory) == before
+
+    def test_what_is_said_to_go_on_commits_the_change_and_nothing_else(self, project):
+        directory = project(**custom("swa"))
+        for name in ("train.py", f"{PACKAGE}/optim/swa.py"):
+            (directory / name).write_text("# Mine\n")
+        commit(directory)
+        (directory / "photo").write_text("mine")
+        output = run("update", "--data", "tricks=[amp]", code=1)
+        assert "and git commit -a\n" in output
+        git(directory, "commit", "--all", "--quiet", "--message=Update")
+        assert git(directory, "status", "--porcelain") == "?? photo\n"
+        committed = git(directory, "ls-files").splitlines()
+        assert {*committed, "photo"} == files(directory).keys()
+        assert f"kept-aside/{PACKAGE}/optim/swa.py.kept" in committed
+
+    def test_untracked_copies_that_were_kept_aside_stay(self, project):
+        directory = project(**custom("swa"))
+        swa = directory / PACKAGE / "optim" / "swa.py"
+        swa.write_text(swa.read_text() + "# Mine\n")
+        commit(directory)
+        kept = directory / "kept-aside" / PACKAGE / "optim" / "swa.py.kept"
+        kept.parent.mkdir(parents=True)
+        kept.write_text("of last time")
+        before = state(directory)
+        output = run("remove", "swa", code=1)
+        assert f"kept aside kept-aside/{PACKAGE}/optim/swa.py.kept-2 " in output
+        assert kept.read_text() == "of last time"
+        run_undo(output)
+        assert state(directory) == before
+
+    def test_a_file_in_place_of_the_folder_for_what_is_kept(self, project):
+        directory = project(**custom("swa"))
+        swa = directory / PACKAGE / "optim" / "swa.py"
+        swa.write_text(swa.read_text() + "# Mine\n")
+        commit(directory)
+        (directory / "kept-aside").write_text("mine")
+        (directory / "kept-aside-2").symlink_to("nowhere")
+        before = state(directory)
+        output = run("remove", "swa", code=1)
+        assert f"kept aside kept-aside-3/{PACKAGE}/optim/swa.py.kept " in output
+        run_undo(output)
+        assert state(directory) == before
+
+    @pytest.mark.parametrize("mark", ["assume-unchanged", "skip-worktree"])
+    @pytest.mark.parametrize("name", ["train.py", ".copier-answers.yml"])
+    @pytest.mark.parametrize("options", [[], ["--dry-run"]])
+    def test_a_marked_file_is_not_overwritten(self, project, mark, name, options):
+        directory = project(preset="minimal")
+        git(directory, "update-index", f"--{mark}", name)
+        path = directory / name
+        path.write_text(path.read_text() + "# Mine\n")
+        before = state(directory)
+        line = run("update", *options, code=2)
+        command = f"git update-index --no-{mark} {name}"
+        assert f"git sees no edits in {name}" in line
+        assert command in line
+        assert state(directory) == before
+        subprocess.run(command, shell=True, check=True, cwd=directory)
+        assert f"{name} not committed" in run("update", *options, code=2)
+
+    def test_a_skipped_file_that_stays_is_left_alone(self, project):
+        directory = project(preset="minimal")
+        git(directory, "update-index", "--skip-worktree", "predict.py")
+        (directory / "predict.py").write_text("mine")
+        before = state(directory)
+        output = run("update")
+        assert (directory / "predict.py").read_text() == "mine"
+        run_undo(output)
+        assert state(directory) == before
+
+    def test_the_way_back_would_overwrite_any_file_that_is_assumed_unchanged(
+        self, project
+    ):
+        directory = project(preset="minimal")
+        names = ["predict.py", "README.md"]
+        git(directory, "update-index", "--assume-unchanged", *names)
+        line = run("update", code=2)
+        assert "git update-index --no-assume-unchanged README.md predict.py" in line
+
+    @pytest.mark.parametrize("options", [[], ["--sparse-index"]])
+    def test_a_sparse_checkout_that_leaves_out_what_changes(self, project, options):
+        directory = project(preset="minimal")
+        git(directory, "sparse-checkout", "set", "--cone", *options, "tests")
+        before = state(directory)
+        for command in (["update"], ["update", "--dry-run"], ["add", "swa"]):
+            line = run(*command, code=2)
+            assert "run git sparse-checkout disable" in line
+            assert state(directory) == before
+
+    @pytest.mark.parametrize("options", [[], ["--sparse-index"]])
+    def test_a_sparse_checkout_that_leaves_out_other_things(
+        self, project, tmp_path, fresh, options
+    ):
+        directory = project("code/project", preset="minimal")
+        for folder in ("papers", "code/project/data"):
+            (tmp_path / folder).mkdir()
+            (tmp_path / folder / "large").write_text("large")
+        commit(tmp_path)
+        names = {
+            str(Path(name).parent) for name in files(fresh("v0.2.0", **custom("swa")))
+        }
+        folders = [f"code/project/{name}" for name in names - {"."}]
+        git(tmp_path, "sparse-checkout", "set", "--cone", *options, *folders)
+        assert not (directory / "data").exists()
+        before = state(directory)
+        for command in (["update"], ["add", "swa"]):
+            output = run(*command)
+            assert not (directory / "data").exists()
+            run_undo(output)
+            assert state(directory) == before
+
+    def test_a_new_file_outside_of_a_sparse_checkout(self, project, fresh):
+        directory = project(preset="minimal")
+        folders = {str(Path(name).parent) for name in files(directory)} - {"."}
+        git(directory, "sparse-checkout", "set", "--cone", *folders)
+        before = state(directory)
+        line = run("update", "--data", "package_name=plants", code=2)
+        assert "outside of your sparse-checkout definition" in line
+        assert "hint" not in line
+        assert state(directory) == before
+
+    @pytest.mark.parametrize(
+        "command",
+        [["update"], ["add", "swa"], ["show", "swa"], ["new", "x", "--defaults"]],
+    )
+    def test_a_machine_without_git(self, project, monkeypatch, command):
+        directory = project(preset="minimal")
+        before = files(directory)
+        monkeypatch.setenv("PATH", "/nowhere")
+        assert "git is not installed" in run(*command, code=2)
+        assert files(directory) == before
+
+    def test_a_repository_of_somebody_else(self, project, monkeypatch):
+        directory = project(preset="minimal")
+        monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+        for command in (["update"], ["add", "swa"]):
+            line = run(*command, code=2)
+            assert "dubious ownership in repository" in line
+            assert f"git config --global --add safe.directory {directory}" in line
+        status = json.loads(run("status", "--json"))
+        assert "dubious ownership" in status["not_known"]
+        assert status["version"] == "v0.1.0"
+
+    def test_a_template_of_somebody_else(self, project, hub, monkeypatch, tmp_path):
+        clone = tmp_path / "clone"
+        git(hub, "clone", "--quiet", str(hub / "org" / "torch-tricks.git"), str(clone))
+        directory = project(preset="minimal")
+        edit(directory / ".copier-answers.yml", SOURCE, str(clone))
+        commit(directory)
+        config = tmp_path / "gitconfig"
+        git(tmp_path, "config", "--file", config, "safe.directory", str(directory))
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+        monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+        new = ["new", tmp_path / "leaves", "--template", clone, "--defaults"]
+        for command in (["add", "swa"], ["update"], new):
+            assert f"safe.directory {clone}" in run(*command, code=2)
+        assert "safe.directory" in json.loads(run("status", "--json"))["not_known"]
+
+    def test_only_what_the_merge_needs_is_copied(self, project, monkeypatch, fresh):
+        directory = project(preset="minimal")
+        git(directory, "mv", "train.py", "learn.py")
+        large = {f"photos/{n}": os.urandom(200_000) for n in range(20)}
+        large |= {"photos/labels.csv": b"cat,1\n" * 1000}
+        for name, content in large.items():
+            (directory / name).parent.mkdir(exist_ok=True)
+            (directory / name).write_bytes(content)
+        commit(directory)
+        sizes = []
+        merge = Scratch.merge
+
+        def measure(scratch, *trees):
+            merged = merge(scratch, *trees)
+            sizes.append(
+                sum(path.stat().st_size for path in scratch.directory.rglob("*"))
+            )
+            return merged
+
+        monkeypatch.setattr(Scratch, "merge", measure)
+        for options in (["--dry-run"], []):
+            output = run("update", *options, code=1)
+            assert "photos" not in output
+        assert max(sizes) < 2_000_000
+        assert files(directory).items() >= large.items()
+        assert "Trains a new model" in (directory / "learn.py").read_text()

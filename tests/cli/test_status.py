@@ -1,0 +1,60 @@
+"""`torch-tricks status`: what is said of a project."""
+
+import json
+import shutil
+
+from commands import RECOMMENDED, SOURCE, commit, edit, run
+from subsets import TRICKS
+from versions import NEW_TRICK
+
+
+class TestStatus:
+    def test_says_what_there_is(self, project):
+        directory = project(preset="recommended")
+        edit(directory / "train.py", "Trains a model", "Trains my model")
+        (directory / "predict.py").unlink()
+        (directory / "notes").write_text("mine")
+        status = json.loads(run("status", "--json"))
+        assert status == {
+            "source": SOURCE,
+            "version": "v0.1.0",
+            "newer_versions": ["v0.2.0"],
+            "new_tricks": [NEW_TRICK],
+            "tricks_in": RECOMMENDED,
+            "tricks_out": [t.name for t in TRICKS if t.name not in RECOMMENDED],
+            "edited": ["train.py"],
+            "deleted": ["predict.py"],
+            "conflicts": [],
+            "not_known": None,
+        }
+        output = run("status")
+        assert "edited          train.py\n" in output
+        assert "newer versions  v0.2.0\n" in output
+        assert f"new tricks      {NEW_TRICK}\n" in output
+
+    def test_knows_when_nothing_is_new(self, project):
+        project(version="v0.2.0", preset="minimal")
+        status = json.loads(run("status", "--json"))
+        assert (status["newer_versions"], status["new_tricks"]) == ([], [])
+
+    def test_lists_conflicts_that_are_left(self, project):
+        directory = project(preset="minimal")
+        edit(directory / "train.py", "Trains a model", "Trains my model")
+        commit(directory)
+        run("update", code=1)
+        assert json.loads(run("status", "--json"))["conflicts"] == ["train.py"]
+        # Also when git no longer knows of them, and elsewhere in a larger repository.
+        commit(directory)
+        assert json.loads(run("status", "--json"))["conflicts"] == ["train.py"]
+
+    def test_works_outside_of_git(self, project):
+        directory = project(preset="minimal")
+        shutil.rmtree(directory / ".git")
+        status = json.loads(run("status", "--json"))
+        assert (status["edited"], status["conflicts"]) == ([], None)
+
+    def test_the_project_can_be_elsewhere(self, project, tmp_path, monkeypatch):
+        project(preset="minimal")
+        monkeypatch.chdir(tmp_path)
+        assert "v0.1.0" in run("status", "--project", "project")
+        assert "--project" in run("status", code=2)

@@ -1,0 +1,79 @@
+"""Help, completion, colours and pipes."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from commands import ROOT, git, python, run
+from subsets import TRICKS
+from torch_tricks import output
+
+
+class TestTerminal:
+    def test_help_needs_neither_copier_nor_torch(self):
+        code = "import sys, torch_tricks.cli; print(*sys.modules)"
+        loaded = set(python("-c", code).stdout.split())
+        assert "typer" in loaded
+        assert not loaded & {"copier", "jinja2", "yaml", "torch", "rich"}
+
+    def test_help_names_every_command(self):
+        output = run("--help")
+        assert "PyTorch training projects" in output
+        for name in ("new", "list", "show", "add", "remove", "update", "status"):
+            assert re.search(rf"^  {name} .*\.$", output, re.MULTILINE), name
+            assert f"Usage: torch-tricks {name} " in run(name, "--help")
+        assert run() == output
+
+    def test_wrong_commands_get_a_suggestion(self):
+        assert "Did you mean 'update'?" in run("updat", code=2)
+        assert run("new", code=2).endswith("'DEST'; see torch-tricks new --help")
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            ("add sw", ["swa"]),
+            ("remove a", sorted(t.name for t in TRICKS if t.name.startswith("a"))),
+            ("new x --with amp,mi", ["amp,mixup"]),
+            ("new x --preset m", ["minimal"]),
+            ("sho", ["show"]),
+        ],
+    )
+    def test_completion(self, words, expected):
+        variables = {
+            "_TORCH_TRICKS_COMPLETE": "complete_bash",
+            "COMP_WORDS": f"torch-tricks {words}",
+            "COMP_CWORD": str(len(words.split())),
+        }
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "generator")} | variables
+        result = python("-m", "torch_tricks", env=environment)
+        assert sorted(result.stdout.split()) == expected, result.stderr
+
+    def test_a_closed_pipe_is_no_error(self, project):
+        project(preset="everything")
+        command = f"{sys.executable} -m torch_tricks show parallel | head -1"
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "generator")}
+        options = {
+            "shell": True,
+            "capture_output": True,
+            "text": True,
+            "env": environment,
+        }
+        result = subprocess.run(command, check=False, **options)
+        assert result.stdout.startswith("parallel ")
+        assert result.stderr == ""
+
+    @pytest.mark.parametrize(("no_color", "expected"), [("", True), ("1", False)])
+    def test_no_color_is_respected(self, monkeypatch, no_color, expected):
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+        monkeypatch.setenv("NO_COLOR", no_color)
+        assert output.colored() == expected
+
+    def test_variables_of_a_hook_do_not_mislead(self, project, tmp_path, monkeypatch):
+        directory = project(preset="minimal")
+        git(tmp_path, "init", "--quiet", "other")
+        monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+        run("add", "swa")
+        monkeypatch.delenv("GIT_DIR", raising=False)
+        assert "swa.py" in git(directory, "status", "--porcelain")

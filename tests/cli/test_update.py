@@ -1,0 +1,350 @@
+"""`torch-tricks update`: newer versions, and what becomes of edits."""
+
+import os
+import re
+
+import copier
+import pytest
+from commands import (
+    GIT,
+    RECOMMENDED,
+    commit,
+    custom,
+    edit,
+    files,
+    git,
+    run,
+    run_undo,
+    state,
+)
+from plumbum import local
+from rendering import PACKAGE
+from versions import NEW_TRICK
+
+
+class TestUpdate:
+    def test_takes_up_the_newest_version(self, project, fresh):
+        directory = project(preset="recommended")
+        before = state(directory)
+        output = run("update")
+        assert files(directory) == files(fresh("v0.2.0", preset="recommended"))
+        lines = output.splitlines()
+        assert "from v0.1.0 to v0.2.0" in lines
+        assert f"tricks: {', '.join([*RECOMMENDED, NEW_TRICK])}" in lines
+        assert (
+            f"renamed {PACKAGE}/optim/schedule.py -> {PACKAGE}/optim/rates.py" in lines
+        )
+        assert "changed train.py" in lines
+        assert any(line.startswith("to go on: read git diff") for line in lines)
+        run_undo(output)
+        assert state(directory) == before
+
+    def test_names_each_file_that_it_touches(self, project):
+        directory = project(preset="recommended")
+        output = run("update")
+        commit(directory)
+        command = ("diff", "--name-status", "--no-renames", "HEAD~", "HEAD")
+        touched = {
+            line.split("\t")[1] for line in git(directory, *command).splitlines()
+        }
+        words = re.findall(r"^(?:changed|added|renamed) (.*)$", output, re.MULTILINE)
+        assert {path for word in words for path in word.split(" -> ")} == touched
+
+    def test_keeps_edits(self, project):
+        directory = project(preset="minimal")
+        edit(directory / "train.py", "def main(", "# Mine\n\n\ndef main(")
+        (directory / "notes.py").write_text("mine = 1\n")
+        commit(directory)
+        run("update")
+        code = (directory / "train.py").read_text()
+        assert "# Mine" in code
+        assert "Trains a new model" in code
+        assert (directory / "notes.py").read_text() == "mine = 1\n"
+
+    def test_marks_a_conflict(self, project):
+        directory = project(preset="minimal")
+        edit(directory / "train.py", "Trains a model", "Trains my model")
+        commit(directory)
+        before = state(directory)
+        output = run("update", code=1)
+        assert "\nconflict train.py\n" in output
+        assert "to go on: resolve" in output
+        code = (directory / "train.py").read_text()
+        assert code.startswith('<<<<<<< before updating\n"""Trains my model on images.')
+        assert '"""Trains a new model' in code
+        [ancestor] = re.findall(r"^\|{7} last update\n(.*)\n={7}$", code, re.MULTILINE)
+        assert ancestor.startswith('"""Trains a model on images')
+        assert "UU train.py" in git(directory, "status", "--porcelain")
+        run_undo(output)
+        assert state(directory) == before
+
+    def test_an_older_git_marks_the_common_ancestor_too(
+        self, project, tmp_path, monkeypatch
+    ):
+        directory = project(preset="minimal")
+        edit(directory / "train.py", "Trains a model", "Trains my model")
+        commit(directory)
+        older = tmp_path / "older" / "git"
+        older.parent.mkdir()
+        # As git before 2.35 answers.
+        older.write_text(
+            f'#!/bin/sh\ncase "$*" in *--zdiff3*) exit 129;; esac\nexec {GIT} "$@"\n'
+        )
+        older.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{older.parent}:{os.environ['PATH']}")
+        run("update", code=1)
+        assert "\n||||||| last update\n" in (directory / "train.py").read_text()
+
+    def test_carries_edits_to_the_new_name_of_a_file(self, project):
+        directory = project(preset="minimal")
+        old, new = (
+            directory / PACKAGE / "optim" / f"{name}.py"
+            for name in ("schedule", "rates")
+        )
+        old.write_text(old.read_text() + "\n# Mine\n")
+        edited = old.read_text()
+        commit(directory)
+        output = run("update")
+        assert (
+            f"renamed {PACKAGE}/optim/schedule.py -> {PACKAGE}/optim/rates.py" in output
+        )
+        assert not old.exists()
+        assert new.read_text() == edited
+
+    def test_keeps_edits_of_a_removed_file_aside(self, project):
+        directory = project(**custom("swa"))
+        swa = directory / PACKAGE / "optim" / "swa.py"
+        swa.write_text(swa.read_text() + "\n# Mine\n")
+        edited = swa.read_text()
+        taken = directory / "kept-aside" / PACKAGE / "optim" / "swa.py.kept"
+        taken.parent.mkdir(parents=True)
+        taken.write_text("of last time")
+        (directory / ".gitignore").write_text("*.kept-2\n")
+        commit(directory)
+        before = state(directory)
+        output = run("remove", "swa", code=1)
+        kept = f"kept-aside/{PACKAGE}/optim/swa.py.kept-2"
+        assert f"\nkept aside {kept} (your edits of {PACKAGE}/optim/swa.py)\n" in output
+        assert f"\nremoved {PACKAGE}/optim/swa.py\n" in output
+        assert not swa.exists()
+        assert taken.read_text() == "of last time"
+        assert (directory / kept).read_text() == edited
+        run_undo(output)
+        assert state(directory) == before
+
+    def test_deleted_files_stay_deleted_and_are_missed_where_they_are_imported(
+        self, project
+    ):
+        directory = project(preset="minimal")
+        for name in ("README.md", "predict.py", f"{PACKAGE}/metrics.py"):
+            (directory / name).unlink()
+        (directory / "tests" / "test_predict.py").unlink()
+        commit(directory)
+        output = run("update", code=1)
+        line = f"missing {PACKAGE}/metrics.py (you deleted it; "
+        assert re.findall(r"^missing .*; ", output, re.MULTILINE) == [line]
+        assert not (directory / "README.md").exists()
+        assert not (directory / "predict.py").exists()
+
+    def test_a_module_that_became_a_package_is_not_missed(self, project):
+        directory = project(preset="minimal")
+        package = directory / PACKAGE / "metrics"
+        package.mkdir()
+        (directory / PACKAGE / "metrics.py").rename(package / "__init__.py")
+        commit(directory)
+        assert "missing" not in run("update")
+
+    def test_a_file_that_the_owner_renamed_gets_the_changes(self, project):
+        directory = project(preset="minimal")
+        git(directory, "mv", "train.py", "learn.py")
+        commit(directory)
+        output = run("update", code=1)
+        assert (
+            "missing train.py (you deleted it; tests/conftest.py imports it)" in output
+        )
+        assert "Trains a new model" in (directory / "learn.py").read_text()
+        assert not (directory / "train.py").exists()
+
+    def test_a_file_that_both_renamed_is_there_twice(self, project):
+        directory = project(preset="minimal")
+        mine = directory / PACKAGE / "mine.py"
+        (directory / PACKAGE / "optim" / "schedule.py").rename(mine)
+        mine.write_text(mine.read_text() + "# Mine\n")
+        commit(directory)
+        output = run("update", code=1)
+        assert (
+            f"kept aside {PACKAGE}/mine.py (your edits of {PACKAGE}/optim/schedule.py)"
+            in output
+        )
+        assert "# Mine" in mine.read_text()
+        assert (directory / PACKAGE / "optim" / "rates.py").exists()
+
+    def test_a_file_that_both_added_has_both(self, project):
+        directory = project(preset="minimal")
+        (directory / PACKAGE / "optim" / "rates.py").write_text("mine = 1\n")
+        commit(directory)
+        output = run("update", code=1)
+        assert f"conflict {PACKAGE}/optim/rates.py" in output
+        code = (directory / PACKAGE / "optim" / "rates.py").read_text()
+        assert "mine = 1\n" in code
+        assert "def " in code
+
+    def test_a_binary_file_stays_the_owners(self, project):
+        directory = project(preset="minimal")
+        (directory / PACKAGE / "optim" / "rates.py").write_bytes(b"\0\xff\n")
+        commit(directory)
+        output = run("update", code=1)
+        assert f"conflict {PACKAGE}/optim/rates.py" in output
+        assert (directory / PACKAGE / "optim" / "rates.py").read_bytes() == b"\0\xff\n"
+        git(directory, "checkout", "--theirs", f"{PACKAGE}/optim/rates.py")
+        assert b"def " in (directory / PACKAGE / "optim" / "rates.py").read_bytes()
+
+    def test_bytes_that_are_no_text_and_a_missing_newline_are_kept(self, project):
+        directory = project(preset="minimal")
+        path = directory / "train.py"
+        path.write_bytes(path.read_bytes() + b"# \xe9")
+        commit(directory)
+        run("update")
+        assert path.read_bytes().endswith(b"# \xe9")
+        assert b"Trains a new model" in path.read_bytes()
+
+    def test_a_file_with_other_line_endings_keeps_them(self, project):
+        directory = project(preset="minimal")
+        path = directory / "train.py"
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+        commit(directory)
+        run("update")
+        code = path.read_bytes()
+        assert b"Trains a new model" in code
+        assert code.count(b"\n") == code.count(b"\r\n")
+
+    def test_permissions_and_links_are_kept(self, project):
+        directory = project(preset="minimal")
+        (directory / "train.py").chmod(0o755)
+        (directory / "predict.py").unlink()
+        (directory / "predict.py").symlink_to("train.py")
+        commit(directory)
+        run("update")
+        assert os.access(directory / "train.py", os.X_OK)
+        assert "Trains a new model" in (directory / "train.py").read_text()
+        assert os.readlink(directory / "predict.py") == "train.py"
+
+    def test_a_comment_in_the_answers_file_is_kept_aside(self, project):
+        directory = project(preset="minimal")
+        answers = directory / ".copier-answers.yml"
+        answers.write_text(answers.read_text() + "# Mine\n")
+        commit(directory)
+        output = run("update", code=1)
+        kept = "kept-aside/.copier-answers.yml.kept"
+        assert f"kept aside {kept} (your edits of .copier-answers.yml)" in output
+        assert (directory / kept).read_text().endswith("# Mine\n")
+        assert "v0.2.0" in answers.read_text()
+
+    def test_an_answer_that_was_edited_by_hand_counts(self, project, fresh):
+        directory = project(preset="minimal")
+        edit(directory / ".copier-answers.yml", "author: ''", "author: Ada")
+        commit(directory)
+        run("update")
+        answers = (directory / ".copier-answers.yml").read_bytes()
+        expected = fresh("v0.2.0", preset="minimal", author="Ada")
+        assert answers == (expected / ".copier-answers.yml").read_bytes()
+
+    def test_answers_can_be_changed(self, project, fresh):
+        directory = project(preset="minimal")
+        run("update", "--data", "preset=recommended", "-d", "author=Ada")
+        expected = fresh("v0.2.0", author="Ada", preset="recommended")
+        assert files(directory) == files(expected)
+
+    def test_own_files_stay_where_they_are(self, project):
+        directory = project(preset="minimal")
+        (directory / PACKAGE / "mine.py").write_text("mine = 1\n")
+        commit(directory)
+        output = run("update", "--data", "package_name=plants")
+        assert (
+            f"renamed {PACKAGE}/models/networks.py -> plants/models/networks.py"
+            in output
+        )
+        assert os.listdir(directory / PACKAGE) == ["mine.py"]
+        assert (
+            "from plants.models.networks import" in (directory / "train.py").read_text()
+        )
+
+    def test_works_in_a_part_of_a_repository(self, project, fresh, tmp_path):
+        directory = project("papers/first one/project", preset="minimal")
+        (tmp_path / "notes").write_text("not committed")
+        before = files(tmp_path)
+        output = run("update")
+        assert files(directory) == files(fresh("v0.2.0", preset="minimal"))
+        run_undo(output)
+        assert files(tmp_path) == before
+        assert git(tmp_path, "status", "--porcelain") == "?? notes\n"
+
+    def test_needs_no_help_from_the_configuration_of_git(
+        self, project, fresh, tmp_path, monkeypatch
+    ):
+        directory = project(preset="minimal")
+        hooks = directory / ".git" / "hooks"
+        hooks.mkdir(exist_ok=True)
+        for name in ("post-checkout", "post-index-change", "pre-commit", "post-merge"):
+            (hooks / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/a-hook-ran\n")
+            (hooks / name).chmod(0o755)
+        configuration = tmp_path / "gitconfig"
+        configuration.write_text(
+            "[user]\nuseConfigOnly = true\n[commit]\ngpgSign = true\n[core]\nautocrlf = true\n"
+            "[diff]\nnoprefix = true\n[merge]\nconflictStyle = diff3\n[status]\nshort = true\n"
+        )
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(configuration))
+        # As git itself would have checked it out.
+        git(directory, "rm", "-r", "--quiet", "--cached", ".")
+        git(directory, "-c", "commit.gpgSign=false", "reset", "--hard", "--quiet")
+        (tmp_path / "a-hook-ran").unlink(missing_ok=True)
+        before = state(directory)
+        assert b"\r\n" in before[0]["train.py"]
+        output = run("update")
+        assert not (tmp_path / "a-hook-ran").exists()
+        expected = files(fresh("v0.2.0", preset="minimal"))
+        crlf = {name: text.replace(b"\n", b"\r\n") for name, text in expected.items()}
+        assert {name: text for name, text in files(directory).items()} == crlf
+        run_undo(output)
+        assert state(directory) == before
+
+    def test_says_so_if_there_is_nothing_to_do(self, project):
+        directory = project(version="v0.2.0", preset="minimal")
+        assert run("update") == "v0.2.0 is what the project has: nothing to do\n"
+        assert git(directory, "status", "--porcelain") == ""
+
+    def test_versions(self, project):
+        project(version="v0.2.0", preset="minimal")
+        assert "cannot go back" in run("update", "--to", "v0.1.0", code=2)
+        assert "it has v0.1.0, v0.2.0" in run("update", "--to", "v0.3.0", code=2)
+        assert "cannot be had" in run("update", "--to", "no-such-branch", code=2)
+        assert "nothing to do" in run("update", "--to", "0.2.0")
+
+    @pytest.mark.parametrize("conflict", [False, True])
+    def test_dry_run_shows_everything_and_does_nothing(self, project, conflict):
+        directory = project(preset="minimal")
+        if conflict:
+            edit(directory / "train.py", "Trains a model", "Trains my model")
+            commit(directory)
+        before = state(directory), (directory / ".git" / "index").read_bytes()
+        dry = run("update", "--dry-run", code=conflict)
+        assert (state(directory), (directory / ".git" / "index").read_bytes()) == before
+        assert '+"""Trains a new model' in dry
+        assert f"rename to {PACKAGE}/optim/rates.py" in dry
+        output = run("update", code=conflict)
+        prefixes = ("changed", "added", "removed", "renamed", "conflict")
+        said = [line for line in output.splitlines() if line.startswith(prefixes)]
+        assert [line for line in dry.splitlines() if line.startswith(prefixes)] == said
+
+    def test_plain_copier_and_this_tool_take_turns(
+        self, tmp_path, project, fresh, monkeypatch
+    ):
+        directory = project(preset="minimal")
+        run("add", "swa")
+        commit(directory)
+        with local.env(**os.environ), local.cwd(directory):
+            copier.run_update(directory, overwrite=True, defaults=True, quiet=True)
+        assert files(directory) == files(fresh("v0.2.0", **custom("swa")))
+        commit(directory)
+        run("remove", "swa")
+        assert files(directory) == files(fresh("v0.2.0", **custom()))

@@ -1,0 +1,115 @@
+"""Runs the commands of `torch-tricks` and git, and looks at what they leave."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from rendering import PROJECT
+from subsets import ROOT, TRICKS
+from torch_tricks import cli
+from typer.testing import CliRunner
+
+GIT = shutil.which("git")
+SOURCE = "gh:org/torch-tricks"
+NAME = PROJECT["project_name"]
+
+
+def git(directory, *arguments, **options):
+    """Runs git as somebody with a name, and no hooks."""
+    settings = ("user.name=Test", "user.email=test@example.com", "core.hooksPath=none")
+    options_of_git = [word for setting in settings for word in ("-c", setting)]
+    command = ["git", *options_of_git, "-C", directory, *arguments]
+    result = subprocess.run(command, capture_output=True, check=True, **options)
+    return os.fsdecode(result.stdout)
+
+
+def commit(directory, message="Work"):
+    git(directory, "add", "--all", "--force")
+    git(directory, "commit", "--quiet", "--message", message)
+
+
+def begin(work):
+    """Makes a repository of the template as it is here, as v0.1.0."""
+    shutil.copytree(ROOT / "template", work / "template")
+    shutil.copy(ROOT / "copier.yml", work)
+    git(work, "init", "--quiet", "--initial-branch=main")
+    commit(work)
+    git(work, "tag", "v0.1.0")
+
+
+def environment(hub, base):
+    settings = base / "settings.yml"
+    settings.write_text("{}")
+    return {
+        "COPIER_CACHE_DIR": str(base / "cache"),
+        "COPIER_SETTINGS_PATH": str(settings),
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.file://{hub}/.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://github.com/",
+    }
+
+
+def run(*arguments, code=0, **options):
+    """Runs a command in this process; returns what it printed."""
+    result = CliRunner().invoke(cli.app, [str(word) for word in arguments], **options)
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    if code == 2:
+        [line] = result.stderr.splitlines()
+        assert line.startswith("error: ")
+        return line
+    assert result.stderr == ""
+    return result.stdout
+
+
+def files(directory):
+    """The content of each file, less git's own."""
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file() and ".git" not in path.relative_to(directory).parts
+    }
+
+
+def edit(path, old, new):
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def custom(*tricks, **answers):
+    """Answers under the preset custom, with no tricks but those given."""
+    chosen = {"preset": "custom", "parallel": "none", "tricks": list(tricks)}
+    return chosen | answers
+
+
+RECOMMENDED = [trick.name for trick in TRICKS if trick.recommended]
+
+
+def notes(output):
+    return re.findall(r"^note: (.*)$", output, re.MULTILINE)
+
+
+def run_undo(output):
+    """Runs the command that the output names for going back."""
+    [command] = re.findall(r"^to go back: (.*)$", output, re.MULTILINE)
+    subprocess.run(command, shell=True, check=True)
+
+
+def state(directory):
+    """What must come back when a change is undone."""
+    return (
+        files(directory),
+        git(directory, "status", "--porcelain", "--untracked-files=all"),
+        git(directory, "ls-files", "--stage"),
+    )
+
+
+def python(*arguments, **options):
+    """Runs Python in a fresh process, on the tool of this clone."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "generator")}
+    command = [sys.executable, *map(str, arguments)]
+    options = {"capture_output": True, "text": True, "env": environment} | options
+    return subprocess.run(command, check=False, **options)
