@@ -84,9 +84,9 @@ TRAIN_ERRORS = {
     "--data-dir folders/one-class": "classification needs two or more",
     "--data-dir folders/flat": "put them into folders/flat/train/CLASS",
     "--data-dir folders/only-text": "only-text/train holds no images, or none of a class",
-    "--data hdf5 --data-dir missing": "cannot read missing",
+    "--data hdf5 --data-dir missing": "missing holds no train*.h5",
     "--data hdf5 --data-dir empty": "empty holds no train*.h5: make the files",
-    "--data hdf5 --data-dir file": "cannot read file (Not a directory)",
+    "--data hdf5 --data-dir file": "file holds no train*.h5",
     "--data hdf5 --data-dir h5/no-val": "no-val holds no val*.h5",
     "--data hdf5 --data-dir h5/text": "make it with convert.py",
     "--data hdf5 --data-dir h5/zero-bytes": "make it with convert.py",
@@ -100,19 +100,15 @@ TRAIN_ERRORS = {
     "--data hdf5 --data-dir h5/bad-classes": "make it with convert.py",
     "--data hdf5 --data-dir h5/number-of-classes": "make it with convert.py",
     "--data hdf5 --data-dir h5/group": "make it with convert.py",
-    "--data hdf5 --data-dir h5/float-images": "images are float32",
-    "--data hdf5 --data-dir h5/channels-last": "images are of shape (6, 8, 8, 3)",
+    "--data hdf5 --data-dir h5/float-images": "(6, 3, 8, 8) float32",
+    "--data hdf5 --data-dir h5/channels-last": "(6, 8, 8, 3) uint8",
     "--data hdf5 --data-dir h5/empty": "make it with convert.py",
     "--data hdf5 --data-dir h5/empty-val": "make it with convert.py",
-    "--data hdf5 --data-dir h5/few-targets": "targets are of shape (5,)",
-    "--data hdf5 --data-dir h5/float-targets": "make it with convert.py",
-    "--data hdf5 --data-dir h5/large-target": "targets are not from 0 to 2",
-    "--data hdf5 --data-dir h5/negative-target": "targets are not from 0 to 2",
+    "--data hdf5 --data-dir h5/few-targets": "5 targets, ",
     "--data hdf5 --data-dir h5/missing-shard": "bring the others back",
     "--data hdf5 --data-dir h5/foreign-shard": "is of another data set: remove it",
-    "--data hdf5 --data-dir loop": "cannot read loop",
-    f"--data hdf5 --data-dir {LONG}": "pass another --data-dir",
-    "--teacher missing.pt": "there is no teacher missing.pt: pass another --teacher",
+    "--data hdf5 --data-dir loop": "loop holds no train*.h5",
+    "--teacher missing.pt": "there is no file missing.pt: pass the model.pt of a run",
     "--teacher file": "there is no config.json beside file that says what it is",
     "--teacher file --teacher-model cnn": "file is damaged, or holds more than",
     "--pretrained": "cnn has no pretrained weights: pass a --model of torchvision's",
@@ -150,7 +146,7 @@ TRAIN_ERRORS = {
     "--resume file": "file is damaged, or no checkpoint: resume from an older one",
     "--resume folder": "there is no checkpoint folder",
     "--resume run": "run is a run, not a checkpoint: pass --run-dir run --resume auto",
-    f"--teacher {LONG}": "there is no teacher",
+    f"--teacher {LONG}": "there is no file",
     "--resume run/model.pt": "run/model.pt is damaged, or no checkpoint",
     "--resume CHECKPOINT --batch-size 2": "pass --batch-size 4",
     "--resume CHECKPOINT --epochs 2 --max-steps 1": "pass a larger --max-steps",
@@ -177,8 +173,6 @@ BEGUN_ERRORS = {
     "--data-dir folders/bomb": "train/a/0.png is no readable image: mend",
     "--data-dir folders/text --num-workers 2": "train/a/0.png is no readable image",
     "--data-dir folders/corrupt --num-workers 2": "train/a/0.png is no readable image",
-    "--data hdf5 --data-dir h5/gzip": "train-00000-of-00001.h5",
-    "--data hdf5 --data-dir h5/gzip --num-workers 2": "gzip/train-00000-of-00001.h5",
     "--lr 1e30": "begin anew with a smaller --lr",
     "--lr 1e30 --log-every 1": "begin anew with a smaller --lr",
 }
@@ -271,7 +265,7 @@ PREDICT_ERRORS = {
     "folder/val/a --config configs/types.json": "pass the config.json of the run",
     "folder/val/a --config configs/no-model.json": "pass the config.json of the run",
     "folder/val/a --config configs/negative-size.json": "pass the config.json of the run",
-    "folder/val/a --config configs/other-model.json": "check model, pooling and classes",
+    "folder/val/a --config configs/other-model.json": "check the model and its classes",
     "folder/val/a --config configs/no-such-model.json": "there is no model",
     "folder/val/a --config configs/other-classes.json": "2 of another shape: classifier.",
     "folder/val/a --device cuda:99": "pass --device cpu",
@@ -314,9 +308,8 @@ BARE = [
     ("convert.py file", 1, "file exists: name a new directory"),
     ("convert.py empty", 1, "empty exists: name a new directory"),
     ("convert.py ''", 1, "exists: name a new directory"),
-    ("convert.py file/out", 1, "there is no directory file: make it"),
-    ("convert.py new/out", 1, "there is no directory new: make it"),
-    (f"convert.py {LONG} --data folder --data-dir folder", 1, "cannot write x"),
+    ("convert.py file/out", 1, "cannot make file/out.unfinished (Not a directory)"),
+    (f"convert.py {LONG} --data folder --data-dir folder", 1, "cannot make x"),
 ]
 """Without the rest of a good command."""
 
@@ -541,9 +534,6 @@ def make_hdf5(h5: Path) -> None:
     both("empty-val")
     shutil.copy(h5 / "empty" / name, h5 / "empty-val" / name.replace("train", "val"))
     both("few-targets", targets=np.arange(5) % 3)
-    both("float-targets", targets=np.array([0, 1, 2, 0, 1, np.nan]))
-    both("large-target", targets=np.array([0, 1, 2, 0, 1, 3]))
-    both("negative-target", targets=np.array([0, 1, 2, 0, 1, -1]))
     both("missing-shard").rename(h5 / "missing-shard" / "train-00000-of-00002.h5")
     both("foreign-shard")
     write("foreign-shard", "train-00001.h5", classes=json.dumps(["x", "y", "z"]))

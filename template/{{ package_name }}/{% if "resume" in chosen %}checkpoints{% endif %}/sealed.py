@@ -8,8 +8,7 @@ from typing import Any, BinaryIO
 import torch
 
 from ..errors import UserError
-from ..files import write_atomically
-from ..models.weights import load_safely
+from ..files import load_safely, write_atomically
 
 
 def save_sealed(path: Path, content: Any) -> None:
