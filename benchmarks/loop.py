@@ -134,7 +134,6 @@ def train_epoch(train: ModuleType, run: Any) -> None:
         line = train.train_epoch(run)
     run.history.append(line)
     run.epoch, run.batch = run.epoch + 1, 0
-    run.totals = type(run.totals)(run.device)
 
 
 def make_run(train: ModuleType, directory: Path, steps: int, **options: Any) -> Any:

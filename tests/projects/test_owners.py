@@ -131,12 +131,13 @@ def regression() -> Edit:
     task = '''"""The task, which is to tell a number."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 METRICS = {"loss": ".4f", "error": ".3f"}
-PREDICTION = {"value": ".3f"}
+RESULT = "error"
 BEST = min
+PREDICTION = {"value": ".3f"}
 Target = float
 TARGET_DTYPE = torch.float32
 
@@ -145,10 +146,13 @@ def output_size(classes: list[str]) -> int:
     return 1
 
 
-def measure(outputs: Tensor, targets: Tensor) -> dict[str, Tensor]:
-    values, targets = outputs.squeeze(1), targets.float()
-    error = (values - targets).abs().sum()
-    return {"loss": F.mse_loss(values, targets, reduction="sum"), "error": error}
+class Criterion(nn.Module):
+    def forward(
+        self, outputs: Tensor, targets: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        values, targets = outputs.squeeze(1), targets.float()
+        loss = F.mse_loss(values, targets, reduction="sum")
+        return loss, {"error": (values - targets).abs().sum()}
 
 
 def interpret(outputs: Tensor, classes: list[str], top: int) -> list[tuple[float]]:

@@ -52,7 +52,8 @@ class Findings:
     """What was seen of two epochs, each with an evaluation."""
 
     batches: dict[str, int] = field(default_factory=dict)
-    """Of each pass over images, such as `train_batches 0`, which is that of an epoch."""
+    """Of each pass over images, such as `train_batches 0`, which is that of an epoch.
+    Of `train_windows` the windows are counted."""
     waits: list[tuple[str, int, str]] = field(default_factory=list)
     """What the CPU waited for the GPU with: the pass, the number of its batch from 0, and
     what it was, and where. Nothing is noted outside of the passes."""
@@ -291,6 +292,7 @@ def watch(gpu: FakeGPU, train: ModuleType, package: str) -> None:
     evaluation = importlib.import_module(f"{package}.evaluation")
     for module, name in (
         (train, "train_batches"),
+        (train, "train_windows"),
         (train, "plain_images"),
         (evaluation, "val_batches"),
     ):

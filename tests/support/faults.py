@@ -44,12 +44,13 @@ def main() -> None:
 def train(*flags: str) -> None:
     """Does what train.py does when it is the main module."""
     import train
-    from leaf_diseases.command_line import as_command, parse_arguments
+    import tyro
+    from leaf_diseases.command_line import as_command
     from leaf_diseases.settings import Settings
 
     sys.argv = ["train.py", *flags]
     with as_command():
-        train.main(parse_arguments(Settings, train.__doc__))
+        train.main(tyro.cli(Settings, description=train.__doc__))
 
 
 def before_saving(number: int, act: Callable[[], None]) -> None:
@@ -215,7 +216,7 @@ def describe() -> None:
     from leaf_diseases.checkpoints.checkpoint import MAY_CHANGE
     from leaf_diseases.settings import Settings
 
-    print(json.dumps([Settings().as_dict(), sorted(MAY_CHANGE)]))
+    print(json.dumps([Settings().model_dump(mode="json"), sorted(MAY_CHANGE)]))
 
 
 def damage(path: str, seed: str, config: str) -> None:
@@ -224,7 +225,7 @@ def damage(path: str, seed: str, config: str) -> None:
     from leaf_diseases.errors import UserError
     from leaf_diseases.settings import Settings
 
-    settings = Settings.from_dict(json.loads(Path(config).read_text())["settings"])
+    settings = Settings.model_validate(json.loads(Path(config).read_text())["settings"])
     outcomes = []
     copy = Path(path).with_name("damaged.pt")
     for kind, content in damages(Path(path), random.Random(int(seed))):

@@ -111,8 +111,8 @@ def trick(tree: Path) -> None:
         ),
         (
             "template/train.py.jinja",
-            "        images_seen += batch.count\n",
-            "        sign_gradients(run.model, settings.sign_scale)\n",
+            "    add_penalty_gradient(run.model, run.settings.l1)\n{% endif %}\n",
+            "    sign_gradients(run.model, run.settings.sign_scale)\n",
         ),
     ):
         replace(tree, name, after, f"{after}{chosen}\n{lines}{{% endif %}}\n")
@@ -149,7 +149,7 @@ def layout(tree: Path) -> None:
     replace(tree, "template/train.py.jinja", "optimizer_step(", "update_weights(")
     [checkpoint] = (tree / PACKAGE).glob("*/checkpoint.py*")
     name = str(checkpoint.relative_to(tree))
-    replace(tree, name, "\nFORMAT = 1\n", "\nFORMAT = 2\n")
+    replace(tree, name, "\nFORMAT = 2\n", "\nFORMAT = 3\n")
 
 
 VERSIONS: dict[str, Callable[[Path], None] | None] = {

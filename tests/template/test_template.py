@@ -331,7 +331,7 @@ def test_the_real_command_copies_from_the_hub_and_updates(tmp_path, published):
     git(tmp_path, "init", "--quiet", str(project))
     settings = project / "leaves" / "settings.py"
     settings.write_text(
-        settings.read_text().replace('MustBe("at most", 1_000_000)] = 10', "7] = 7")
+        settings.read_text().replace("epochs: PositiveInt = 10", "epochs: PositiveInt = 7")
     )
     git(project, "add", "--all")
     git(project, "commit", "--quiet", "--message=Start")

@@ -238,11 +238,14 @@ def loss_divided_by_the_number_of_batches(tree, text):
 
 
 def count_batches(tree: ast.Module) -> None:
-    """Asks for a remainder where the loop asks whether a window ends."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "batch.last" in ast.unparse(node.test):
-            test = ast.parse("run.batch % run.settings.accumulation_steps", mode="eval")
-            node.test = test.body
+    """Updates where a number of batches divides, and not where a window ends."""
+    test = ast.parse("run.batch % run.settings.accumulation_steps == 0", mode="eval")
+    for function in functions(tree):
+        if "Window" in ast.unparse(function.args):
+            function.body = [
+                ast.If(test.body, [step], []) if any(updates(step)) else step
+                for step in function.body
+            ]
 
 
 @wrong_form(
@@ -420,7 +423,7 @@ def read_the_clock_first(tree: ast.Module) -> None:
         function.body = stops + [s for s in function.body if s not in stops]
 
 
-WAITS = ("synchronize", "totals.read", "totals.read_new", "is_finite")
+WAITS = ("synchronize", "sums.compute", "step_record", "is_finite")
 """What has waited for the device when it returns."""
 
 
