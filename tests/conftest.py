@@ -111,10 +111,11 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> "Workshop":
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An image folder for --data folder."""
+    """An image folder for --data folder, and digits for --data mnist."""
     import training
 
-    return training.make_image_folder(tmp_path_factory.mktemp("folder"))
+    directory = training.make_image_folder(tmp_path_factory.mktemp("folder"))
+    return training.make_digits(directory)
 
 
 @pytest.fixture(scope="session")
@@ -127,11 +128,12 @@ def hdf5(
 
     directory = tmp_path_factory.mktemp("hdf5")
     project = render(directory / "project", {"preset": "everything"})
-    result = zygote.run(
-        *(project, "convert.py", directory / "data", "--data", "folder"),
-        *("--data-dir", folder, "--image-size", training.IMAGE_SIZE, "--shards", 2),
-    )
-    assert result.returncode == 0, result.stderr
+    for place, source in {"data": "folder", "data/digits": "mnist"}.items():
+        result = zygote.run(
+            *(project, "convert.py", directory / place, "--data", source),
+            *("--data-dir", folder, "--image-size", training.IMAGE_SIZE, "--shards", 2),
+        )
+        assert result.returncode == 0, result.stderr
     return directory / "data"
 
 

@@ -30,6 +30,8 @@ class Trick:
     choices: tuple[str, ...] = ()
     """The forms that it comes in; it then has a question of its own."""
     recommended: bool = False
+    once_in_all: bool = False
+    """Whether every project had it before there was a row for it."""
     flags_of: Mapping[str, list[str]] = field(default_factory=dict)
     """The flags of each of its choices."""
     depends: tuple[str, ...] = ()

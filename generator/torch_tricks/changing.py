@@ -6,6 +6,7 @@ from pathlib import Path
 from torch_tricks.errors import Refusal
 from torch_tricks.output import colored, emphasized
 from torch_tricks.project import Project
+from torch_tricks.questions import LIST
 from torch_tricks.template import Rendering, find_version, released_versions
 from torch_tricks.updating import Plan, apply, plan_update, scratch_for
 
@@ -76,6 +77,10 @@ def update(
                 "revert the commit of the update instead"
             )
         new = answer_anew(project, aside, new, version, data, ask)
+        if kept := kept_by_default(base, new, data):
+            tricks = new.questions.changed(new.answers, kept, [])
+            answers = new.questions.read_data(data) | {"preset": "custom"} | tricks
+            new = project.render(aside, answers, version=version)
         plan = plan_update(project, scratch, base.directory, new.directory)
         if plan.before == plan.after:
             print(f"{new.version} is what the project has: nothing to do")
@@ -101,6 +106,22 @@ def answer_anew(
     if ask and open_questions:
         new = project.render(aside, answers, version=version, ask=open_questions)
     return new
+
+
+def kept_by_default(base: Rendering, new: Rendering, data: Sequence[str]) -> list[str]:
+    """Returns what every project had when this one was made, and what is now left out.
+
+    Nobody has chosen to be without it, unless the command line says what is chosen.
+    """
+    given = {pair.partition("=")[0] for pair in data}
+    if given & {"preset", LIST}:
+        return []
+    return [
+        name
+        for name, trick in new.questions.tricks.items()
+        if trick.once_in_all and name not in base.questions.tricks
+        if name not in new.tricks
+    ]
 
 
 def print_versions(base: Rendering, new: Rendering) -> None:

@@ -1,1 +1,1 @@
-"""The parts that train.py, evaluate.py and predict.py are made of."""
+"""The parts that the scripts are made of."""

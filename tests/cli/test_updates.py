@@ -30,7 +30,7 @@ from updating import (
     tricks_of,
     update_case,
 )
-from versions import NEW_TRICK, VERSIONS
+from versions import BEFORE_PRACTICES, NEW_TRICK, PRACTICES, VERSIONS
 
 MORE = int(os.environ.get("TORCH_TRICKS_UPDATES", "1"))
 """How many times as many cases to try, of which no two times are the same ones."""
@@ -287,6 +287,46 @@ def test_who_chose_a_preset_gets_what_it_gained(preset, with_copier, workshop, a
     assert module.exists() == (preset != "minimal")
     assert recorded_answers(project.files())["preset"] == preset
     assert asked == {}
+
+
+@pytest.mark.parametrize(
+    ("answers", "preset"),
+    [
+        ({"preset": "minimal"}, "custom"),
+        ({"preset": "recommended"}, "recommended"),
+        ({"preset": "everything"}, "everything"),
+        (Subset.of(*CHOSEN).answers, "custom"),
+        (Subset.of("hdf5", parallel="ddp").answers, "custom"),
+    ],
+)
+def test_who_had_the_practices_before_they_were_rows_keeps_them(
+    answers, preset, workshop
+):
+    """With every edited line of theirs."""
+    project = workshop.project(BEFORE_PRACTICES, answers)
+    tricks = set(recorded_answers(project.files()).get("tricks", ()))
+    for name in ("evaluate.py", "predict.py", f"{PACKAGE}/data/folders.py"):
+        for line in range(0, 60, 7):
+            project.do_to(name, Edit("append", 0, line))
+    project.commit()
+    report = project.torch_tricks("update", "--to", "v0.1.0")
+    after = project.files()
+    assert report.exit_code == 0, report.output
+    assert lost_lines(project.owned, after, report) == set()
+    recorded = recorded_answers(after)
+    assert recorded["preset"] == preset
+    if preset == "custom":
+        assert {*recorded["tricks"]} == {*PRACTICES, *tricks}
+    fresh = workshop.fresh("v0.1.0", recorded)
+    assert {*after} - {IGNORED} == {*fresh}
+    # Once they are rows, they can be left out.
+    project.commit()
+    assert project.torch_tricks("remove", "csv", "folders").exit_code in (0, 1)
+    project.commit()
+    report = project.torch_tricks("update", "--to", "v0.3.0")
+    assert report.exit_code in (0, 1), report.errors
+    left = tricks_of("v0.3.0", recorded_answers(project.files()))
+    assert not left & {"csv", "folders"} and {"evaluate", "predict"} <= left
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,10 @@ def test_two_ranks_clip_as_one_process_does(form, tmp_path, zygote, folder):
     flags = ["--data", "folder", "--data-dir", folder, "--device", "cpu"]
     flags += [*training.COMMON, "--clip-norm", 0.1]
     one, two = tmp_path / "one", tmp_path / "two"
-    plain = render_subset(tmp_path / "none", Subset.of(*tricks))
-    project = render_subset(tmp_path / form, Subset.of(*tricks, parallel=form))
+    plain = render_subset(tmp_path / "none", Subset.of("folders", *tricks))
+    project = render_subset(
+        tmp_path / form, Subset.of("folders", *tricks, parallel=form)
+    )
     alone, shared = (*flags, "--run-dir", one), (*flags, "--run-dir", two)
     results = [
         zygote.run(plain, ranks.SCRIPT, "comparable", *alone),

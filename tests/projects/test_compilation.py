@@ -35,7 +35,7 @@ def train(project, run, *flags, **variables):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    subset = Subset.of("seeding", "resume", "compile")
+    subset = Subset.of("folders", "seeding", "resume", "compile")
     return render_subset(tmp_path_factory.mktemp("compiled") / "project", subset)
 
 

@@ -444,7 +444,7 @@ def test_checkpoint_of_a_project_with_other_tricks(
     project, flags, zygote, whole, folder, hdf5, tmp_path
 ):
     """Tricks that were or are at work make another run; each setting is named."""
-    only = Subset.of("resume")
+    only = Subset.of("folders", "csv", "hdf5", "resume")
     fewer = render_subset(tmp_path / "fewer", only)
     few = training.flags(only, folder, hdf5)
     training.train(zygote.run, fewer, *few, "--run-dir", tmp_path / "run")
@@ -506,7 +506,6 @@ def test_files_never_run_code(project, flags, zygote, whole, started, folder, tm
 OTHER = {
     "data": "folder",
     "val_share": 0.3,
-    "check_images": True,
     "image_size": 9,
     "model": "resnet18",
     "pooling": "bilinear",

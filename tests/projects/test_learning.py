@@ -118,7 +118,7 @@ def learn(script: Script, project: Path, run: Path, *flags: object) -> float:
 def test_classes_that_differ_are_told_apart_however_rare_one_is(tmp_path, script):
     """At the defaults of both tricks, which torch's own form of the loss would not."""
     tricks = ("seeding", "class_balance", "label_smoothing")
-    project = render_subset(tmp_path / "project", Subset.of(*tricks))
+    project = render_subset(tmp_path / "project", Subset.of("folders", *tricks))
     rng = np.random.default_rng(0)
     for name, bright, train in (("dark", 64, 400), ("light", 192, 10)):
         for split, images in (("train", train), ("val", 50)):
@@ -138,7 +138,10 @@ def test_classes_that_differ_are_told_apart_however_rare_one_is(tmp_path, script
 @pytest.mark.proof
 @pytest.mark.long
 def test_a_rare_class_is_found_more_often_with_balance(tmp_path, script):
-    project = render_subset(tmp_path / "project", Subset.of("seeding", "class_balance"))
+    project = render_subset(
+        tmp_path / "project",
+        Subset.of("folders", "predict", "seeding", "class_balance"),
+    )
     rare = "star"
     counts = dict.fromkeys(SHAPES, 200) | {rare: 10}
     flags = write_shapes(script, project, tmp_path / "data", counts)
@@ -158,7 +161,9 @@ def test_a_rare_class_is_found_more_often_with_balance(tmp_path, script):
 @pytest.mark.long
 def test_a_student_of_few_images_learns_more_with_a_teacher(tmp_path, script):
     """On average over three seeds, with a teacher that has seen eight times as many."""
-    project = render_subset(tmp_path / "project", Subset.of("seeding", "distillation"))
+    project = render_subset(
+        tmp_path / "project", Subset.of("folders", "seeding", "distillation")
+    )
     many = write_shapes(script, project, tmp_path / "many", dict.fromkeys(SHAPES, 200))
     few = write_shapes(script, project, tmp_path / "few", dict.fromkeys(SHAPES, 25))
     learn(script, project, tmp_path / "teacher", *many, *SHORT)

@@ -31,11 +31,14 @@ class Own(nn.Module):
 def create_model('''
 
 
-@pytest.fixture(scope="module", params=["minimal", "recommended", "everything"])
+@pytest.fixture(scope="module", params=["custom", "recommended", "everything"])
 def project(request, tmp_path_factory):
     """A project whose owner has added a model as its README says."""
     directory = tmp_path_factory.mktemp("own") / request.param
-    project = render(directory, {"preset": request.param})
+    answers = {"preset": request.param}
+    if request.param == "custom":
+        answers |= {"parallel": "none", "tricks": ["folders"]}
+    project = render(directory, answers)
     path = project / PACKAGE / "models" / "networks.py"
     text = path.read_text(encoding="utf-8")
     branch = '    if name == "own":\n        return Own(num_classes)\n    names = '

@@ -20,7 +20,9 @@ pytestmark = pytest.mark.proof
 MOST_FILES = 2
 MOST_BROKEN = 3
 
-RECOMMENDED = Subset.of("seeding", "resume", "prefetcher", "amp")
+RECOMMENDED = Subset.of(
+    "folders", "csv", "evaluate", "predict", "seeding", "resume", "prefetcher", "amp"
+)
 FOR_CLASSES = ("mixup", "label_smoothing", "class_balance", "distillation")
 """Tricks that another task has no use for."""
 
@@ -101,9 +103,9 @@ def conv_block('''
     }
 
 
-@change()
+@change(RECOMMENDED, Subset.of("folders"))
 def labels_from_the_names_of_files() -> Edit:
-    opened = '''def open_named(settings: Settings, size: int) -> Splits:
+    opened = '''def open_named(settings: Settings, size: int) -> tuple[FileImages, FileImages]:
     """Opens images whose names begin with their class, as in DATA_DIR/rust-17.jpg."""
     files = sorted(settings.data_dir.glob("*.jpg"))
     labels = [file.name.partition("-")[0] for file in files]
@@ -113,13 +115,13 @@ def labels_from_the_names_of_files() -> Edit:
 
 
 DATASETS = {
-    "named": DataSet(open_named, 224, crop_and_mirror, 1.0, HALF, HALF),
+    "named": DatasetSpec(open_named, 224, crop_and_mirror, 1.0, HALF, HALF),
 '''
     return {
         f"{PACKAGE}/data/datasets.py": [
             (
-                "    open_labels_alone,\n",
-                "    open_labels_alone,\n    split_by_share,\n",
+                "import FileImages, find_folders\n",
+                "import FileImages, find_folders, split_by_share\n",
             ),
             ("DATASETS = {\n", opened),
         ]

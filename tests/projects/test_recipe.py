@@ -44,7 +44,10 @@ def follow(project):
     text = path.read_text(encoding="utf-8")
     for old, new in (
         ("DATASETS = {\n", opened),
-        ("    open_labels_alone,\n", "    open_labels_alone,\n    split_by_share,\n"),
+        (
+            "import FileImages, find_folders\n",
+            "import FileImages, find_folders, split_by_share\n",
+        ),
     ):
         assert text.count(old) == 1
         text = text.replace(old, new)
@@ -53,9 +56,14 @@ def follow(project):
     return shlex.split(command)[2:]
 
 
-@pytest.mark.parametrize("preset", ["minimal", "recommended", "everything"])
+@pytest.mark.parametrize("preset", ["custom", "recommended", "everything"])
 def test_the_regression_of_the_readme(preset, leaves, tmp_path, zygote):
-    project = render(tmp_path / "project", {"preset": preset})
+    answers = {"preset": preset, "parallel": "none"}
+    if preset == "custom":
+        answers["tricks"] = ["folders", "evaluate", "predict"]
+    elif preset == "everything":
+        answers["parallel"] = "dp"
+    project = render(tmp_path / "project", answers)
     flags = follow(project)
     python(project, "-m", "ruff", "check", "--quiet")
     python(project, "-m", "ruff", "format", "--quiet")

@@ -23,7 +23,16 @@ from rendering import render
 KINDS = ("ddp", "fsdp")
 ANSWERS = {
     "preset": "custom",
-    "tricks": ["seeding", "accumulation", "amp", "swa", "mixup", "resume"],
+    "tricks": [
+        "folders",
+        "predict",
+        "seeding",
+        "accumulation",
+        "amp",
+        "swa",
+        "mixup",
+        "resume",
+    ],
 }
 FLAGS = (
     *("--data", "folder", "--device", "cpu", "--image-size", training.IMAGE_SIZE),

@@ -105,7 +105,9 @@ class TestRowOfTheCatalogue:
 
     def test_flags(self, trick, projects):
         form = trick.forms[0] if trick.forms else "none"
-        added = flags(projects(trick.name)) - flags(projects(None, form))
+        without = [flags(projects(needed)) for needed in trick.needs]
+        without.append(flags(projects(None, form)))
+        added = flags(projects(trick.name)) - set().union(*without)
         assert added == set(trick.flags)
 
     def test_words(self, trick, projects):

@@ -66,11 +66,9 @@ def test_links_lead_to_files(page):
 
 
 def test_the_table_of_settings_that_may_change_is_the_code():
-    assignment = code(
-        "everything", "leaf_diseases/checkpoints/checkpoint.py", "MAY_CHANGE"
-    )
-    names = ast.literal_eval(assignment.partition(" = ")[2])
-    may_change = {"--" + name.replace("_", "-") for name in names}
+    settings = ast.parse(code("everything", "leaf_diseases/settings.py", "Settings"))
+    fields = [node for node in settings.body[0].body if isinstance(node, ast.AnnAssign)]
+    may_change = {"--" + field.target.id.replace("_", "-") for field in fields}
     text = (ROOT / "docs/resuming.md").read_text(encoding="utf-8")
     table = text.partition("| setting | what a change does |")[2].partition("\n\n")[0]
     assert set(re.findall(r"`(--[\w-]+)`", table)) == may_change

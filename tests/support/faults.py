@@ -213,10 +213,10 @@ def signals(first: str, second: str, *flags: str) -> None:
 
 def describe() -> None:
     """Prints the settings with their defaults, and which may change on a resume."""
-    from leaf_diseases.checkpoints.checkpoint import MAY_CHANGE
-    from leaf_diseases.settings import Settings
+    from leaf_diseases.settings import FixedSettings, Settings
 
-    print(json.dumps([Settings().model_dump(mode="json"), sorted(MAY_CHANGE)]))
+    may_change = sorted(Settings.model_fields.keys() - FixedSettings.model_fields)
+    print(json.dumps([Settings().model_dump(mode="json"), may_change]))
 
 
 def damage(path: str, seed: str, config: str) -> None:

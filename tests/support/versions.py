@@ -57,6 +57,36 @@ def rename(tree: Path, pattern: str, old: str, new: str) -> None:
             file.write_text(imports.sub(rf"\1{new}\2", text), encoding="utf-8")
 
 
+PRACTICES = ("folders", "csv", "evaluate", "predict")
+"""What every project had before each was a row of the catalogue."""
+
+
+def before_practices(tree: Path) -> None:
+    """A version before the first: all projects have the practices, which are no rows."""
+    text = (tree / "copier.yml").read_text(encoding="utf-8")
+    for name in PRACTICES:
+        text = re.sub(rf"^    {name}:\n(?:      .*\n)+", "", text, flags=re.MULTILINE)
+        text = text.replace(f"'{name}' in chosen", "true")
+    # Their words are others' too, by a name that they were given first.
+    text = re.sub(
+        r"^        - \*(image_files|trained|config)\n", "", text, flags=re.MULTILINE
+    )
+    (tree / "copier.yml").write_text(text, encoding="utf-8")
+    template = tree / "template"
+    for path in sorted(template.rglob("*"), reverse=True):
+        if path.is_file():
+            text = path.read_text(encoding="utf-8")
+            path.write_text(always(text), encoding="utf-8")
+            path.rename(path.with_name(always(path.name)))
+
+
+def always(text: str) -> str:
+    """Returns a template's text in which the practices are always chosen."""
+    for name in PRACTICES:
+        text = text.replace(f'"{name}" in chosen', "true")
+    return text
+
+
 def wording(tree: Path) -> None:
     """A patch: other words in comments, documentation and one question."""
     replace(tree, "template/train.py.jinja", "Trains a model", "Trains the model")
@@ -152,6 +182,8 @@ def layout(tree: Path) -> None:
     replace(tree, name, "\nFORMAT = 2\n", "\nFORMAT = 3\n")
 
 
+BEFORE_PRACTICES = "v0.0.1"
+
 VERSIONS: dict[str, Callable[[Path], None] | None] = {
     "v0.1.0": None,
     "v0.1.1": wording,
@@ -172,18 +204,27 @@ class Hub:
         shutil.copytree(ROOT / "template", work / "template")
         shutil.copy(ROOT / "copier.yml", work)
         git(work, "init", "--quiet", "--initial-branch=main")
+        before_practices(work)
+        self.release(work, BEFORE_PRACTICES)
+        shutil.rmtree(work / "template")
+        shutil.copytree(ROOT / "template", work / "template")
+        shutil.copy(ROOT / "copier.yml", work)
         for tag, derive in VERSIONS.items():
             if derive:
                 derive(work)
-            git(work, "add", "--all")
-            git(work, "commit", "--quiet", f"--message={tag}")
-            git(work, "tag", tag)
-            tree = self.tree(tag)
-            shutil.copytree(work / "template", tree / "template")
-            shutil.copy(work / "copier.yml", tree)
+            self.release(work, tag)
         (directory / "settings.yml").write_text("{}\n")
         bare = directory / "hub" / "org" / "torch-tricks.git"
         git(directory, "clone", "--quiet", "--bare", work, bare)
+
+    def release(self, work: Path, tag: str) -> None:
+        """Commits a version and tags it, and keeps a copy outside of git."""
+        git(work, "add", "--all")
+        git(work, "commit", "--quiet", f"--message={tag}")
+        git(work, "tag", tag)
+        tree = self.tree(tag)
+        shutil.copytree(work / "template", tree / "template")
+        shutil.copy(work / "copier.yml", tree)
 
     def tree(self, version: str) -> Path:
         """A version outside of git."""

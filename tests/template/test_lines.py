@@ -62,7 +62,8 @@ def test_random_choices_equal_those_of_copier(number, tmp_path):
     except ValueError:
         form, listed = answers["parallel"], set(answers["tricks"])
         allowed = Subset.of(parallel=form).named_levels | {
-            trick.name: trick.name in listed and form in (trick.forms or (form,))
+            trick.name: {trick.name, *trick.needs} <= listed
+            and form in (trick.forms or (form,))
             for trick in TRICKS
             if not trick.choices
         }

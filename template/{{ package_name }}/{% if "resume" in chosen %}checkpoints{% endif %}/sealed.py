@@ -3,13 +3,13 @@
 import hashlib
 from functools import partial
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, BinaryIO
 
 import torch
 
 from ..errors import UserError
 from ..files import write_atomically
-from ..models.loading import load_safely
 
 
 def save_sealed(path: Path, content: Any) -> None:
@@ -44,7 +44,12 @@ def load_sealed(path: Path) -> Any:
         raise UserError(
             f"{path} is damaged, or no checkpoint: resume from an older one"
         )
-    return load_safely(path)
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except UnpicklingError as error:
+        raise UserError(
+            f"{path} holds more than tensors and plain types: use another file"
+        ) from error
 
 
 def sha256(file: BinaryIO, size: int) -> bytes:

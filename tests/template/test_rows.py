@@ -1,0 +1,27 @@
+"""What the rows of the catalogue promise each other."""
+
+import pytest
+from rendering import render_files
+from subsets import TRICKS
+from torch_tricks.lines import choose
+from torch_tricks.catalogue import own_questions
+
+ROWS = own_questions()["catalogue"]["default"]
+
+
+@pytest.mark.parametrize("preset", ["minimal", "recommended", "everything"])
+def test_a_preset_has_what_its_tricks_need(preset):
+    chosen = choose(ROWS, preset, "dp" if preset == "everything" else "none", [])
+    for row in TRICKS:
+        assert row.name not in chosen or {*row.needs} <= {*chosen}
+
+
+def test_the_practices_are_in_all_presets_but_minimal():
+    practices = {row.name for row in TRICKS if row.once_in_all}
+    assert practices == {"folders", "csv", "evaluate", "predict"}
+    scripts = {"evaluate.py", "predict.py"}
+    for preset in ("recommended", "everything"):
+        assert scripts < render_files({"preset": preset}).keys()
+    minimal = render_files({"preset": "minimal"})
+    assert not scripts & minimal.keys()
+    assert "pillow" not in minimal["pyproject.toml"]
