@@ -43,7 +43,8 @@ class Trick:
 
 def module_of(requirement: str) -> str:
     """Returns the module that a requirement such as `huggingface-hub>=0.30` brings."""
-    return re.split("[^A-Za-z0-9_-]", requirement)[0].replace("-", "_").lower()
+    name = re.split("[^A-Za-z0-9_-]", requirement)[0].lower()
+    return {"pillow": "PIL"}.get(name, name.replace("-", "_"))
 
 
 def read_catalogue(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Trick]:

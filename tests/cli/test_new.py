@@ -142,7 +142,7 @@ class TestNew:
             (["--with=AMP"], "did you mean amp?"),
             (["--with=mixip"], "did you mean mixup?"),
             (["--with=DDP"], "did you mean parallel=ddp?"),
-            (["--with=zzz"], "there is seeding, resume"),
+            (["--with=zzz"], "there is folders, csv"),
             (["--with=amp", "--without=amp"], "amp is both taken and left out"),
             (
                 ["--with=parallel=fsdpp"],

@@ -90,7 +90,7 @@ def always(text: str) -> str:
 def wording(tree: Path) -> None:
     """A patch: other words in comments, documentation and one question."""
     replace(tree, "template/train.py.jinja", "Trains a model", "Trains the model")
-    replace(tree, f"{PACKAGE}/files.py", "never half-written", "always whole")
+    replace(tree, f"{PACKAGE}/files.py.jinja", "never half-written", "always whole")
     replace(tree, "template/README.md.jinja", "## Install\n", "## Installation\n")
     replace(tree, "copier.yml", "help: Which tricks?", "help: Which training tricks?")
 
@@ -131,7 +131,7 @@ def trick(tree: Path) -> None:
     for name, after, lines in (
         (
             f"{PACKAGE}/settings.py.jinja",
-            '    """Decoupled weight decay of `adamw`; for `sgd`, an L2 penalty (0 or more)."""\n',
+            '    """Decoupled weight decay of `adamw`; for `sgd`, an L2 penalty."""\n',
             '    sign_scale: float = 1.0\n    """Size of each gradient."""\n',
         ),
         (
@@ -151,8 +151,9 @@ def trick(tree: Path) -> None:
 def defaults(tree: Path) -> None:
     """A minor version: other defaults, changed lines, and a new file."""
     settings = f"{PACKAGE}/settings.py.jinja"
-    replace(tree, settings, ")] = 10\n", ")] = 12\n")
-    replace(tree, settings, ")] = 128\n", ")] = 256\n")
+    replace(tree, settings, "PositiveInt] = 10\n", "PositiveInt] = 12\n")
+    replace(tree, settings, "epochs: PositiveInt = 10\n", "epochs: PositiveInt = 12\n")
+    replace(tree, settings, "PositiveInt = 128\n", "PositiveInt = 256\n")
     replace(
         tree,
         "copier.yml",
@@ -160,7 +161,7 @@ def defaults(tree: Path) -> None:
         "default: An image classifier",
     )
     replace(tree, f"{PACKAGE}/batches.py.jinja", 'unit="batch"', 'unit="batches"')
-    replace(tree, f"{PACKAGE}/files.py", "import os\n", "import os\nimport sys\n")
+    replace(tree, f"{PACKAGE}/files.py.jinja", "import os\n", "import os\nimport sys\n")
     replace(tree, "template/.gitignore", "build/\n", "build/\nwheels/\n")
     replace(tree, "template/pyproject.toml.jinja", "\n[tool.", "\n# A tool.\n[tool.")
     (tree / "template" / "CITATION.cff.jinja").write_text(

@@ -3,13 +3,12 @@
 import hashlib
 from functools import partial
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any, BinaryIO
 
 import torch
 
 from ..errors import UserError
-from ..files import write_atomically
+from ..files import load_safely, write_atomically
 
 
 def save_sealed(path: Path, content: Any) -> None:
@@ -44,12 +43,7 @@ def load_sealed(path: Path) -> Any:
         raise UserError(
             f"{path} is damaged, or no checkpoint: resume from an older one"
         )
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except UnpicklingError as error:
-        raise UserError(
-            f"{path} holds more than tensors and plain types: use another file"
-        ) from error
+    return load_safely(path)
 
 
 def sha256(file: BinaryIO, size: int) -> bytes:
