@@ -136,15 +136,15 @@ class TestUpdate:
         self, project
     ):
         directory = project(preset="minimal")
-        for name in ("README.md", "predict.py", f"{PACKAGE}/metrics.py"):
+        for name in ("README.md", "pyproject.toml", f"{PACKAGE}/metrics.py"):
             (directory / name).unlink()
-        (directory / "tests" / "test_predict.py").unlink()
+        (directory / "tests" / "test_task.py").unlink()
         commit(directory)
         output = run("update", code=1)
         line = f"missing {PACKAGE}/metrics.py (you deleted it; "
         assert re.findall(r"^missing .*; ", output, re.MULTILINE) == [line]
         assert not (directory / "README.md").exists()
-        assert not (directory / "predict.py").exists()
+        assert not (directory / "pyproject.toml").exists()
 
     def test_a_module_that_became_a_package_is_not_missed(self, project):
         directory = project(preset="minimal")
@@ -221,13 +221,13 @@ class TestUpdate:
     def test_permissions_and_links_are_kept(self, project):
         directory = project(preset="minimal")
         (directory / "train.py").chmod(0o755)
-        (directory / "predict.py").unlink()
-        (directory / "predict.py").symlink_to("train.py")
+        (directory / "pyproject.toml").unlink()
+        (directory / "pyproject.toml").symlink_to("train.py")
         commit(directory)
         run("update")
         assert os.access(directory / "train.py", os.X_OK)
         assert "Trains a new model" in (directory / "train.py").read_text()
-        assert os.readlink(directory / "predict.py") == "train.py"
+        assert os.readlink(directory / "pyproject.toml") == "train.py"
 
     def test_a_comment_in_the_answers_file_is_kept_aside(self, project):
         directory = project(preset="minimal")

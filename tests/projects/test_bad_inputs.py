@@ -667,7 +667,11 @@ def test_one_line(row, status, says, world, zygote):
     check_refused(result, status, says)
     if row.removeprefix("train.py ") in BEGUN_ERRORS:
         # Its settings alone are no results: they do not stand in the way of the next try.
-        made -= {"out/checkpoints", "out/checkpoints/step-00000005.pt", "out/steps.jsonl"}
+        made -= {
+            "out/checkpoints",
+            "out/checkpoints/step-00000005.pt",
+            "out/steps.jsonl",
+        }
         assert made == {"out", "out/config.json"}
     elif row.startswith("offline.py"):
         # torchvision makes directories for what it is about to download.

@@ -289,7 +289,9 @@ def test_run_ends_if_its_directory_vanishes(project, flags, zygote, started):
     result = zygote.run(*(project, faults.SCRIPT, "move", 2, started, ""), *arguments)
     assert result.returncode == 1
     said = result.stderr.splitlines()
-    assert any(line.startswith("training goes on without a checkpoint") for line in said)
+    assert any(
+        line.startswith("training goes on without a checkpoint") for line in said
+    )
     assert said[-1].startswith("FileNotFoundError: ")
     assert not started.exists()
 

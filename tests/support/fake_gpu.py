@@ -14,7 +14,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -275,7 +275,7 @@ def make_shapes_few(datasets: ModuleType) -> None:
 def make_settings(package: str, wanted: dict[str, Any], directory: Path) -> Any:
     """Returns those of the settings that the project has, with a teacher if it has one."""
     kind = importlib.import_module(f"{package}.settings").Settings
-    names = {field.name for field in fields(kind)}
+    names = kind.model_fields.keys()
     values = RUN | wanted | {"run_dir": directory / "run"}
     if "teacher" in names:
         networks = importlib.import_module(f"{package}.models.networks")
