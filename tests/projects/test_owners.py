@@ -186,7 +186,7 @@ def write_text("""
     writer.close()
 """
     return {
-        f"{PACKAGE}/run.py": [
+        f"{PACKAGE}/run_directory.py": [
             ("def write_text(", writer),
             (
                 '    write_text(run.directory / "metrics.jsonl", "".join(lines))\n',
@@ -215,7 +215,7 @@ def clipping_of_scaled_gradients() -> Edit:
 
 @change(Subset.of("accumulation"), WITH_SEVERAL, wrong=True)
 def clipping_of_micro_batches() -> Edit:
-    end = "    return sums\n\n\ndef forward"
+    end = "    return loss, sums\n\n\ndef forward"
     return {"train.py": [(end, CLIP + end), IMPORT]}
 
 
