@@ -222,9 +222,7 @@ def clipping_of_micro_batches() -> Edit:
 @change(RECOMMENDED, everything(label_smoothing=False, class_balance=False))
 def sgd_with_class_weights() -> Edit:
     loss = 'F.cross_entropy(logits, targets, reduction="sum")'
-    weighted = (
-        'F.cross_entropy(logits, targets, WEIGHTS.to(logits.device), reduction="sum")'
-    )
+    weighted = 'F.cross_entropy(logits, targets, WEIGHTS[: logits.shape[1]].to(logits.device), reduction="sum")'
     weights = "\nWEIGHTS = torch.tensor([1.0, 2.0, 1.0, 1.0, 0.5, 1.0])\n\nMETRICS = "
     return {
         f"{PACKAGE}/settings.py": [(' = "adamw"', ' = "sgd"')],

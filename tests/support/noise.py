@@ -68,7 +68,8 @@ def main(package: str, seeds: int) -> None:
         with tempfile.TemporaryDirectory() as directory:
             own = {"seed": seed} if hasattr(settings, "seed") else {}
             run = train.make_run(settings(**RUN, **own, run_dir=Path(directory, "run")))
-        gains.append(gain(train, run))
+            run.directory.mkdir()  # For its readings.
+            gains.append(gain(train, run))
     print(json.dumps(gains))
 
 
