@@ -98,7 +98,7 @@ class Questions:
             trick = self.tricks[name]
             for needed in trick.needs:
                 if needed not in answers[LIST]:
-                    remedy = f"remove {name} too" if name in kept else "take both"
+                    remedy = f"remove {name} too" if name in kept else "take both, or neither"
                     raise Refusal(f"{name} needs {needed}: {remedy}")
             for other in trick.excludes:
                 if other in answers[LIST]:

@@ -14,7 +14,7 @@ import pytest
 import training
 from rendering import render_subset
 from subsets import PROOF_SEED, SEED_OF_PAIRS, Subset, covering_array, everything
-from zygote import WITHOUT_PLUGINS
+from zygote import OF_TORCHVISION, WITHOUT_PLUGINS
 
 ROWS = covering_array()
 PAIRS = covering_array(2, SEED_OF_PAIRS)
@@ -49,10 +49,10 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     **WITHOUT_PLUGINS,
     # Unlike -W, it reaches the processes that torchrun starts, too.
-    "PYTHONWARNINGS": "error",
+    "PYTHONWARNINGS": f"error,ignore:{OF_TORCHVISION}",
 }
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2)
-OWN_TESTS = ("-q", "-W", "error", "-p", "no:cacheprovider")
+OWN_TESTS = ("-q", "-Werror", f"-Wignore:{OF_TORCHVISION}", "-p", "no:cacheprovider")
 
 
 def python(project, *arguments):

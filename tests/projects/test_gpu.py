@@ -18,6 +18,8 @@ import pytest
 NO_ERRORS = (
     # Of torch itself, up to 2.8: as it saves sharded checkpoints.
     "TypedStorage is deprecated",
+    # Of torchvision 0.29, as it decodes images.
+    "The image decoding",
     # Up to 2.13: as it compiles for a GPU that could do with less precision.
     "TensorFloat32 tensor cores",
 )

@@ -111,7 +111,8 @@ def labels_from_the_names_of_files() -> Edit:
     labels = [file.name.partition("-")[0] for file in files]
     classes = sorted(set(labels))
     images = FileImages(files, [classes.index(label) for label in labels], classes)
-    return split_by_share(images, settings.data_dir, settings.val_share)
+    share, seed = settings.val_share, settings.split_seed
+    return split_by_share(images, settings.data_dir, share, seed)
 
 
 DATASETS = {
@@ -222,7 +223,9 @@ def clipping_of_micro_batches() -> Edit:
 @change(RECOMMENDED, everything(label_smoothing=False, class_balance=False))
 def sgd_with_class_weights() -> Edit:
     loss = 'F.cross_entropy(logits, targets, reduction="sum")'
-    weighted = 'F.cross_entropy(logits, targets, WEIGHTS[: logits.shape[1]].to(logits.device), reduction="sum")'
+    weighted = (
+        'F.cross_entropy(logits, targets, WEIGHTS.to(logits.device), reduction="sum")'
+    )
     weights = "\nWEIGHTS = torch.tensor([1.0, 2.0, 1.0, 1.0, 0.5, 1.0])\n\nMETRICS = "
     return {
         f"{PACKAGE}/settings.py": [(' = "adamw"', ' = "sgd"')],

@@ -51,6 +51,9 @@ WITHOUT_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 OF_TORCH = "TypedStorage is deprecated"
 """What torch 2.7 and 2.8 warn of by themselves when they save sharded checkpoints."""
 
+OF_TORCHVISION = "The image decoding"
+"""What torchvision 0.29 warns of whenever it decodes an image."""
+
 
 class Zygote:
     """A warm server process of a Python interpreter; use it in a `with` statement."""
@@ -166,6 +169,7 @@ def run_script(project: str, arguments: list[str]) -> int:
     sys.argv = arguments
     warnings.simplefilter("error")
     warnings.filterwarnings("ignore", OF_TORCH)
+    warnings.filterwarnings("ignore", OF_TORCHVISION)
     try:
         runpy.run_path(arguments[0], run_name="__main__")
     except SystemExit as end:

@@ -350,7 +350,10 @@ def test_the_real_command_copies_from_the_hub_and_updates(tmp_path, published):
         env=os.environ | env,
     )
     assert result.returncode == 0, result.stderr
-    assert "seeding, resume, prefetcher, amp." in result.stderr
+    assert (
+        "Leaves now has folders, csv, evaluate, predict, seeding, resume, prefetcher, amp."
+        in result.stderr
+    )
     assert "epochs: PositiveInt = 7" in settings.read_text()
     assert "Trains a new model" in (project / "train.py").read_text()
     assert "_commit: v0.2.0" in (project / ".copier-answers.yml").read_text()
