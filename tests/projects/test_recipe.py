@@ -52,8 +52,8 @@ def follow(project):
         assert text.count(old) == 1
         text = text.replace(old, new)
     path.write_text(text, encoding="utf-8")
-    (command,) = (line for line in blocks(readme, "sh") if "--data ages" in line)
-    return shlex.split(command)[2:]
+    (command,) = (block for block in blocks(readme, "sh") if "--data ages" in block)
+    return shlex.split(command.replace("\\\n", ""))[2:]
 
 
 @pytest.mark.parametrize("preset", ["custom", "recommended", "everything"])
