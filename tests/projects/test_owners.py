@@ -4,6 +4,7 @@ A test of a project breaks only where the change takes back what it promises. Wh
 wrong with gradients breaks at least one.
 """
 
+import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from test_covering import ENVIRONMENT, OWN_TESTS
 pytestmark = pytest.mark.proof
 
 MOST_FILES = 2
+MOST_LINES = 35
 MOST_BROKEN = 3
 
 RECOMMENDED = Subset.of(
@@ -197,6 +199,38 @@ def write_text("""
     }
 
 
+@change(RECOMMENDED, WITH_SEVERAL)
+def an_auxiliary_output() -> Edit:
+    """A model that gives two predictions while it learns, and both count in the loss."""
+    model = """class TwoHeads(SmallCNN):
+    def __init__(self, num_classes: int) -> None:
+        super().__init__(num_classes)
+        self.auxiliary = nn.Linear(self.classifier.in_features, num_classes)
+
+    def forward(self, images: Tensor) -> Any:
+        features = self.features(images).amax(dim=(2, 3))
+        logits = self.classifier(self.dropout(features))
+        return (logits, self.auxiliary(features)) if self.training else logits
+
+
+def conv_block("""
+    losses = """(images)
+    main, *others = logits if isinstance(logits, tuple) else (logits,)
+    logits = main.float()
+    loss, sums = run.criterion(logits, targets)
+    for other in others:
+        loss = loss + 0.4 * run.criterion(other.float(), targets)[0]
+"""
+    loss = "(images).float()\n    loss, sums = run.criterion(logits, targets)\n"
+    return {
+        f"{PACKAGE}/models/networks.py": [
+            ("def conv_block(", model),
+            ("        return SmallCNN(", "        return TwoHeads("),
+        ],
+        "train.py": [(loss, losses)],
+    }
+
+
 STEP = "    updated = scaled_step(run.scaler, run.optimizer)\n"
 CLIP = "    clip_grad_norm_(run.model.parameters(), 1.0)\n"
 IMPORTED = "from torch import Tensor"
@@ -236,10 +270,12 @@ def sgd_with_class_weights() -> Edit:
     }
 
 
-def apply(edit: Edit, project: Path) -> None:
+def apply(edit: Edit, project: Path) -> int:
+    """Makes a change, and returns how many lines the owner has written."""
+    written = 0
     for name, replacements in edit.items():
         path = project / name
-        text = path.read_text(encoding="utf-8")
+        before = text = path.read_text(encoding="utf-8")
         for old, new in replacements:
             if old == "*":
                 text = new
@@ -247,6 +283,9 @@ def apply(edit: Edit, project: Path) -> None:
             assert old in text, f"{name} does not hold {old!r}"
             text = text.replace(old, new)
         path.write_text(text, encoding="utf-8")
+        lines = difflib.ndiff(before.splitlines(), text.splitlines())
+        written += sum(line.startswith("+ ") for line in lines)
+    return written
 
 
 CASES = [
@@ -262,7 +301,8 @@ def test_a_change_breaks_few_tests(name, subset, tmp_path, zygote, phase):
     project = render_subset(tmp_path / "project", subset)
     made = CHANGES[name].edit()
     assert len(made) <= MOST_FILES
-    apply(made, project)
+    written = apply(made, project)
+    assert written <= MOST_LINES
     with phase("tests"):
         result = zygote.pytest(
             *(project, *OWN_TESTS, "--tb=line"),
@@ -272,7 +312,9 @@ def test_a_change_breaks_few_tests(name, subset, tmp_path, zygote, phase):
     said = result.stdout + result.stderr
     broken = re.findall(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
     assert re.search(r"\d+ passed", said), said
-    print(f"{name} in {subset}: {len(made)} files, {len(broken)} tests broken {broken}")
+    print(
+        f"{name} in {subset}: {len(made)} files, {written} lines, {len(broken)} tests broken {broken}"
+    )
     if CHANGES[name].wrong:
         assert broken
         assert "NameError" not in said, said
