@@ -146,8 +146,8 @@ def read_in_batches(dataset: Any, order: list[int]) -> None:
     """Reads as the fetcher of a loader does, without making tensors of the batches."""
     for first in range(0, len(order), BATCH):
         indices = order[first : first + BATCH]
-        if hasattr(dataset, "__getitems__"):
-            dataset.__getitems__(indices)
+        if hasattr(dataset, "read"):
+            list(dataset.read(indices))
         else:
             [dataset[index] for index in indices]
 

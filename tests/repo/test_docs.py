@@ -132,21 +132,18 @@ def test_the_readme_of_every_project_has_whole_sections():
     titles = {trick.name: trick.title for trick in TRICKS}
     names = {"project_name": "A", "description": "B", "package_name": "c"}
     computed = {
-        name: environment.compile_expression(config[name]["default"].strip("{ }"))
-        for name in ("distributed", "epoch_sampler")
+        name: environment.compile_expression(question["default"].strip("{ }"))
+        for name, question in config.items()
+        if isinstance(question, dict) and question.get("when") is False
+        if question["type"] == "bool"
     }
+    catalogue = config["catalogue"]["default"]
     for subset in all_subsets():
         answers = subset.answers
-        answers |= {
-            "chosen": subset.tricks,
-            "distributed": computed["distributed"](**answers),
-        }
-        text = template.render(
-            **names,
-            **answers,
-            epoch_sampler=computed["epoch_sampler"](**answers),
-            catalogue=config["catalogue"]["default"],
-        )
+        answers |= {"chosen": subset.tricks, "catalogue": catalogue}
+        for name, value in computed.items():
+            answers[name] = value(**answers)
+        text = template.render(**names, **answers)
         headings = re.findall(r"^### (.+)$", text, re.MULTILINE)
         assert headings == [titles[trick] for trick in subset.tricks]
         assert ("\n## Tricks\n" in text) == bool(headings)
