@@ -161,7 +161,7 @@ OFFLINE_ERRORS = {
     "--data mnist --data-dir mnist/zero-bytes": "check the network, or put its files",
     "--data mnist --data-dir mnist/text": "check the network, or put its files",
     "--data cifar10 --data-dir cifar10": "check the network, or put its files",
-    "--model resnet18 --pretrained": "or put the file into torch/hub/checkpoints",
+    "--model resnet18 --pretrained": "or put the file at torch/hub/checkpoints",
 }
 """Without a network, where torchvision tries to download what is missing."""
 
