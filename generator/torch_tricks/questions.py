@@ -98,7 +98,11 @@ class Questions:
             trick = self.tricks[name]
             for needed in trick.needs:
                 if needed not in answers[LIST]:
-                    remedy = f"remove {name} too" if name in kept else "take both, or neither"
+                    remedy = (
+                        f"remove {name} too"
+                        if name in kept
+                        else "take both, or neither"
+                    )
                     raise Refusal(f"{name} needs {needed}: {remedy}")
             for other in trick.excludes:
                 if other in answers[LIST]:
