@@ -374,9 +374,10 @@ def save_over_the_old_file(tree, text):
         if isinstance(name, ast.Name)
     }
     for call in calls(tree, "torch.save"):
-        around = next((f for f in functions(tree) if call in ast.walk(f)), tree)
-        if getattr(around, "name", None) in given:
+        inside = [f for f in functions(tree) if call in ast.walk(f)]
+        if given & {getattr(function, "name", None) for function in inside}:
             continue
+        around = inside[0] if inside else tree
         flushed = [flush.lineno for flush in calls(around, "os.fsync")]
         renamed = [rename.lineno for rename in calls(around, "replace")]
         if not any(call.lineno < a < b for a in flushed for b in renamed):
