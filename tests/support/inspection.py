@@ -114,10 +114,7 @@ PATTERNS = {
 # whatever those were wrapped in, and torch's cache has a name of its own.
 EXCEPTIONS = {
     f"{PACKAGE}/data/hdf5.py": (r"itertools import accumulate", r"\*accumulate\("),
-    f"{PACKAGE}/models/loading.py": (
-        r"DataParallel, DistributedDataParallel and AveragedModel",
-        r"AveragedModel|n_averaged",
-    ),
+    f"{PACKAGE}/models/loading.py": (r"AveragedModel|n_averaged",),
     "tests/models/test_loading.py": (r"AveragedModel|n_averaged",),
     f"{PACKAGE}/models/pretrained.py": (r'get_dir\(\), "checkpoints"',),
     "tests/models/test_pretrained.py": (r"torch/hub/checkpoints",),
