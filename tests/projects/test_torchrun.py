@@ -118,8 +118,10 @@ def test_an_unreadable_image_is_named_with_the_rank(launch, folder, tmp_path):
     image.write_bytes(b"")
     result = launch("ddp", tmp_path / "run", "--data-dir", copy)
     assert result.returncode == 1
-    [error] = errors(result.stderr)
-    assert error.startswith(f"error: rank 1: {image} is no readable image: mend or rem")
+    assert errors(result.stderr) == [
+        f"error: rank 1: {image} is no readable image: mend or remove it "
+        "(ValueError: its bytes are of no image format)"
+    ]
     assert not (tmp_path / "run" / "model.pt").exists()
 
 
