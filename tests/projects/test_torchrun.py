@@ -118,10 +118,9 @@ def test_an_unreadable_image_is_named_with_the_rank(launch, folder, tmp_path):
     image.write_bytes(b"")
     result = launch("ddp", tmp_path / "run", "--data-dir", copy)
     assert result.returncode == 1
-    assert errors(result.stderr) == [
-        f"error: rank 1: {image} is no readable image: mend or remove it "
-        "(ValueError: its bytes are of no image format)"
-    ]
+    cause = "ValueError: its bytes are of no image format"
+    refusal = f"{image} is no readable image: mend or remove it ({cause})"
+    assert errors(result.stderr) == [f"error: rank 1: {refusal}"]
     assert not (tmp_path / "run" / "model.pt").exists()
 
 
