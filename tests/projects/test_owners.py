@@ -270,6 +270,37 @@ def sgd_with_class_weights() -> Edit:
     }
 
 
+BUGS = {
+    "model": (f"{PACKAGE}/models/networks.py", "        features = self.features("),
+    "data": (f"{PACKAGE}/data/shapes.py", "        rng = self.generator("),
+    "transform": (f"{PACKAGE}/data/transforms.py", "        interpolation = "),
+    "task": (f"{PACKAGE}/task.py", "        predictions = "),
+}
+"""Lines of what owners write themselves, in the place of which they may have a bug."""
+
+
+KINDS = ("KeyError", "OSError", "RuntimeError", "ValueError")
+"""Of errors: what a project catches somewhere is among them."""
+
+
+@pytest.mark.parametrize("place", BUGS)
+def test_a_bug_shows_as_a_traceback(place, tmp_path, zygote):
+    project = render_subset(tmp_path / "project", everything())
+    name, line = BUGS[place]
+    path = project / name
+    text = path.read_text(encoding="utf-8")
+    assert text.count(line) == 1
+    for kind in KINDS:
+        bug = f'        raise {kind}("my own bug")\n'
+        path.write_text(text.replace(line, bug + line), encoding="utf-8")
+        options = ("--image-size", 8, "--num-workers", 0, "--device", "cpu")
+        result = zygote.run(project, "train.py", *options)
+        assert result.returncode == 1
+        assert re.search(rf'{path}", line .*\n    raise {kind}\(', result.stderr)
+        assert "error: " not in result.stderr
+        assert result.stderr.endswith(("my own bug\n", "'my own bug'\n"))
+
+
 def apply(edit: Edit, project: Path) -> int:
     """Makes a change, and returns how many lines the owner has written."""
     written = 0

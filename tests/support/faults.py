@@ -212,11 +212,13 @@ def signals(first: str, second: str, *flags: str) -> None:
 
 
 def describe() -> None:
-    """Prints the settings with their defaults, and which may change on a resume."""
+    """Prints the defaults of settings, which may change on a resume, and their types."""
     from leaf_diseases.settings import FixedSettings, Settings
 
     may_change = sorted(Settings.model_fields.keys() - FixedSettings.model_fields)
-    print(json.dumps([Settings().model_dump(mode="json"), may_change]))
+    defaults = Settings().model_dump(mode="json")
+    properties = Settings.model_json_schema()["properties"]
+    print(json.dumps([defaults, may_change, properties]))
 
 
 def damage(path: str, seed: str, config: str) -> None:
