@@ -147,7 +147,7 @@ def read_in_batches(dataset: Any, order: list[int]) -> None:
     for first in range(0, len(order), BATCH):
         indices = order[first : first + BATCH]
         if hasattr(dataset, "read"):
-            list(dataset.read(indices))
+            [dataset[index] for index in indices]
         else:
             [dataset[index] for index in indices]
 

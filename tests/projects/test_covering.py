@@ -14,6 +14,7 @@ import pytest
 import training
 from rendering import render_subset
 from subsets import PROOF_SEED, SEED_OF_PAIRS, Subset, covering_array, everything
+from torch_tricks.catalogue import own_catalogue
 from zygote import OF_TORCHVISION, WITHOUT_PLUGINS
 
 ROWS = covering_array()
@@ -21,6 +22,9 @@ PAIRS = covering_array(2, SEED_OF_PAIRS)
 OF_THE_PROOF = covering_array(3, PROOF_SEED)
 PAIRS_OF_THE_PROOF = covering_array(2, PROOF_SEED)
 
+RECOMMENDED = Subset.of(
+    *(name for name, trick in own_catalogue().items() if trick.recommended)
+)
 AT_ONCE = [Subset.of(), everything()]
 """Those that `make test` runs by all their scripts, and by their own tests less those that
 start processes. `make proof` takes whole rows, those of several ranks under torchrun."""
@@ -189,7 +193,7 @@ def test_the_own_tests_of_ranks_pass(subset, project, zygote):
 
 
 @pytest.mark.long
-@rows(*AT_ONCE)
+@rows(*AT_ONCE, RECOMMENDED)
 def test_the_projects_own_tests_pass(subset, project, zygote, phase):
     """In a fork, which need not import torch again."""
     with phase("tests"):

@@ -392,7 +392,7 @@ def test_auto_with_nothing_good(project, flags, zygote, started):
         path.write_text("text")
     arguments = (*flags, "--run-dir", started, "--resume", "auto")
     message = one_line(zygote.run(project, "train.py", *arguments))
-    assert f"no checkpoint in {started} can be used, else pass a new" in message
+    assert message.startswith(f"error: no checkpoint in {started} can be used: ")
     assert f"{path} is damaged" in message
     assert [path.read_text() for path in checkpoints(started)] == ["text"] * 3
 
@@ -403,7 +403,8 @@ REFUSED = {
     "tensor": "{path} is no checkpoint of this version: start a new run",
     "future": "{path} is no checkpoint of this version: start a new run",
     "model": "pass --model resnet18 (not cnn) to go on from {path}",
-    "settings": "pass --dampening 0.9 (not known here) to go on from {path}",
+    "settings": "{path} is of a run with --dampening 0.9, which is no flag of this "
+    "project: bring its trick back, or start a new run",
     "classes": "{path} is of another model, or of a run with other classes: "
     "bring it back, or start a new run",
     "images": "{path} is of a run with 9 training images, not 22: "
@@ -447,15 +448,18 @@ def test_checkpoint_of_a_project_with_other_tricks(
     few = training.flags(only, folder, hdf5)
     training.train(zygote.run, fewer, *few, "--run-dir", tmp_path / "run")
     for other, values, of, named in (
-        (fewer, few, whole, "--mixup-alpha 0.2 (not known here)"),
+        (fewer, few, whole, "--mixup-alpha 0.2"),
         (project, flags, tmp_path / "run", "--swa-start 0.75 (not 0.5)"),
     ):
         path = checkpoints(of)[-1]
         arguments = (*values, "--run-dir", tmp_path / "new", "--resume", path)
         message = one_line(zygote.run(other, "train.py", *arguments))
         assert f" {named} " in message
-        anew = ", or begin anew with its weights by --init-weights"
-        assert message.endswith(f" to go on from {path}{anew * (other == project)}\n")
+        if other == project:
+            anew = ", or begin anew with its weights by --init-weights"
+            assert message.endswith(f" to go on from {path}{anew}\n")
+        else:
+            assert message.startswith(f"error: {path} is of a run with ")
 
 
 def test_checkpoints_move_to_other_kernels_and_layouts(folder, hdf5, zygote, tmp_path):

@@ -14,7 +14,7 @@ import pytest
 from inspection import PACKAGE
 from rendering import render_subset
 from subsets import Subset, everything
-from test_covering import ENVIRONMENT, OWN_TESTS
+from test_covering import ENVIRONMENT, OWN_TESTS, RECOMMENDED
 
 pytestmark = pytest.mark.proof
 
@@ -22,9 +22,6 @@ MOST_FILES = 2
 MOST_LINES = 35
 MOST_BROKEN = 3
 
-RECOMMENDED = Subset.of(
-    "folders", "csv", "evaluate", "predict", "seeding", "resume", "prefetcher", "amp"
-)
 FOR_CLASSES = ("mixup", "label_smoothing", "class_balance", "distillation")
 """Tricks that another task has no use for."""
 
