@@ -1,0 +1,405 @@
+// The page: a choice in its address, a form for it, and the project that render.js makes of it.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const byName = new Map(data.tricks.map((trick) => [trick.name, trick]));
+const listable = data.tricks.filter((trick) => !trick.choices).map((trick) => trick.name);
+const element = (id) => document.getElementById(id);
+const escaped = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
+const DEFAULTS = { name: "Leaf Diseases", preset: "recommended", file: "train.py" };
+const CONTEXT = 3;
+
+let state; // The name, the preset, the form of `parallel`, and the tricks that are ticked.
+let before = null; // The state that the project is compared with.
+let about = ""; // The trick that this is about, if it is one.
+let open = DEFAULTS.file;
+let project, changes; // The files now, and of each the lines with what became of them.
+const unfolded = new Set();
+
+// ---- Choices
+
+/** The state of a preset: what it holds is ticked. */
+function presetState(name, preset) {
+  const parallel = preset === "everything" ? "dp" : "none";
+  const chosen = chosenOf(data, { preset, parallel });
+  return { name, preset, parallel, tricks: listable.filter((trick) => chosen.has(trick)) };
+}
+
+/** Why a trick cannot be ticked, or unticked, as copier.yml would refuse it; or an empty text. */
+function obstacle(name, { parallel, tricks }) {
+  const trick = byName.get(name), has = (other) => tricks.includes(other);
+  const others = (entry) => listable.filter((other) => has(other) && byName.get(other)[entry]?.includes(name));
+  if (has(name)) {
+    const needing = others("needs");
+    return needing.length ? `${needing.join(" and ")} needs it` : "";
+  }
+  if (trick.forms && !trick.forms.includes(parallel)) {
+    return `needs parallel to be ${trick.forms.join(" or ")}`;
+  }
+  const missing = (trick.needs ?? []).filter((other) => !has(other));
+  if (missing.length) return `needs ${missing.join(" and ")}`;
+  const excluded = [...(trick.excludes ?? []).filter(has), ...others("excludes")];
+  return excluded.length ? `does not go with ${excluded.join(" and ")}` : "";
+}
+
+/** The tricks because of which a form of `parallel` cannot be had. */
+const against = (form, { tricks }) =>
+  tricks.filter((name) => !(byName.get(name).forms ?? [form]).includes(form));
+
+/** The state that an address stands for, less what does not exist or go together. */
+function readAddress() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const name = (asked.get("name") ?? DEFAULTS.name).trim();
+  const preset = asked.get("preset") in data.presets ? asked.get("preset") : DEFAULTS.preset;
+  const read = presetState(nameFault(data, name) ? DEFAULTS.name : name, preset);
+  if (preset === "custom") {
+    const wanted = (asked.get("tricks") ?? "").split(",");
+    read.parallel = asked.get("parallel") in data.forms ? asked.get("parallel") : "none";
+    read.tricks = listable.filter((trick) => wanted.includes(trick));
+    // A trick that goes may take another with it.
+    for (let count = -1; count !== read.tricks.length; ) {
+      count = read.tricks.length;
+      read.tricks = read.tricks.filter((trick) =>
+        !obstacle(trick, { ...read, tricks: read.tricks.filter((other) => other !== trick) }));
+    }
+  }
+  return { read, file: asked.get("file") ?? DEFAULTS.file };
+}
+
+function writeAddress(push) {
+  const { name, preset, parallel, tricks } = state;
+  const asked = new URLSearchParams({ name, preset });
+  if (preset === "custom") {
+    asked.set("parallel", parallel);
+    asked.set("tricks", tricks.join(","));
+  }
+  asked.set("file", open);
+  const address = `#${asked}`.replaceAll("%2C", ",").replaceAll("%2F", "/");
+  if (address !== location.hash) history[push ? "pushState" : "replaceState"](null, "", address);
+}
+
+// ---- What a choice leads to
+
+/** Takes a state, and compares it with another: the one before, unless told otherwise. */
+function take(next, { trick = "", than = state, push = true } = {}) {
+  const renamed = than && { ...than, name: next.name };
+  [state, before, about] = [next, renamed, trick];
+  unfolded.clear();
+  project = render(data, state);
+  const old = before ? render(data, before) : project;
+  changes = new Map();
+  for (const path of new Set([...project.files.keys(), ...old.files.keys()])) {
+    const sides = [old.files.get(path), project.files.get(path)];
+    const lines = areEqual(...sides) ? [] : compare(...sides);
+    const count = (sign) => lines.filter((line) => line.sign === sign).length;
+    changes.set(path, { sides, added: count("+"), removed: count("-"), choice: old.choice });
+  }
+  const changed = [...changes.keys()].filter((path) => isChanged(path));
+  if (changed.length && !changed.includes(open)) {
+    open = changed.includes("train.py") ? "train.py" : changed.find((path) => !path.startsWith("tests/")) ?? changed[0];
+  }
+  if (!changes.has(open)) open = DEFAULTS.file;
+  writeAddress(push);
+  showForm();
+  showFiles();
+  showCode();
+  scrollToChange();
+  say(changed.length);
+}
+
+const isChanged = (path) => changes.get(path).added + changes.get(path).removed > 0;
+
+/** Says what the last choice changed. */
+function say(files) {
+  const sum = (entry) => [...changes.values()].reduce((total, change) => total + change[entry], 0);
+  if (!before) return;
+  const what = !about ? "This choice"
+    : about !== "parallel" && !state.tricks.includes(about) ? `Without ${about}` : about === "parallel" ? `parallel=${state.parallel}` : about;
+  element("status").innerHTML = files
+    ? `${what}: <span class="plus">${sum("added")} lines added</span>, <span class="minus">${sum("removed")} removed</span>, in ${files} files`
+    : `${what}: no lines changed`;
+}
+
+function toggle(name) {
+  const reason = obstacle(name, state);
+  if (reason) return refuse(`${name}: ${reason}`);
+  const tricks = listable.filter((other) => (other === name) !== state.tricks.includes(other));
+  take({ ...state, preset: "custom", tricks }, { trick: name });
+}
+
+function chooseForm(form) {
+  const others = against(form, state);
+  if (others.length) return refuse(`parallel=${form} does not go with ${others.join(" and ")}`);
+  take({ ...state, preset: "custom", parallel: form }, { trick: "parallel" });
+}
+
+function refuse(reason) {
+  showForm();
+  element("status").textContent = reason;
+}
+
+// ---- The form, which is made once
+
+function makeForm() {
+  element("version").textContent = `template ${data.version}`;
+  makeSegments("presets", Object.keys(data.presets), (preset) =>
+    take(preset === "custom" ? { ...state, preset } : presetState(state.name, preset)));
+  makeSegments("forms", Object.keys(data.forms), chooseForm);
+  const groups = Map.groupBy ? Map.groupBy(data.tricks, (trick) => trick.group) : grouped(data.tricks);
+  element("groups").innerHTML = [...groups].map(([group, tricks]) =>
+    `<fieldset class="group"><legend>${escaped(group)}</legend>${tricks.filter((trick) => !trick.choices).map(rowOf).join("")}</fieldset>`).join("");
+  element("groups").addEventListener("change", ({ target }) => toggle(target.value));
+  element("groups").addEventListener("click", ({ target }) => {
+    const name = target.dataset.lines;
+    if (name) take(state, { trick: name, than: { ...state, preset: "custom", tricks: state.tricks.filter((other) => other !== name) } });
+  });
+  element("name").addEventListener("input", () => {
+    const name = element("name").value.trim();
+    if (!nameFault(data, name)) take({ ...state, name }, { trick: about, than: before, push: false });
+    showName(name);
+  });
+  element("tricks").addEventListener("submit", (event) => event.preventDefault());
+}
+
+function grouped(tricks) {
+  const groups = new Map();
+  for (const trick of tricks) groups.set(trick.group, [...(groups.get(trick.group) ?? []), trick]);
+  return groups;
+}
+
+function makeSegments(id, values, choose) {
+  const labels = values.map((value) =>
+    `<label><input type="radio" name="${id}" value="${value}" aria-describedby="${id}-note">${value}</label>`);
+  element(id).insertAdjacentHTML("beforeend", `<div>${labels.join("")}</div><p id="${id}-note" class="note"></p>`);
+  element(id).addEventListener("change", ({ target }) => choose(target.value));
+}
+
+function rowOf({ name, title, buys }) {
+  // A page that was opened as a file has no handbook beside it.
+  const page = location.protocol === "file:" ? `<span class="page">${name}</span>`
+    : `<a class="page" href="${data.handbook.replace("NAME", name)}" target="handbook" aria-label="Handbook page of ${name}">${name}</a>`;
+  return `<div class="trick"><input type="checkbox" id="t-${name}" value="${name}" aria-describedby="b-${name} w-${name}">
+    <label for="t-${name}">${escaped(title)}</label>${page}
+    <p class="what"><span id="b-${name}">${escaped(buys)}</span> <button type="button" class="lines-of" data-lines="${name}" aria-label="Show the lines of ${name}">its lines</button></p>
+    <p class="why-not" id="w-${name}"></p></div>`;
+}
+
+function showForm() {
+  for (const input of document.querySelectorAll("#presets input")) input.checked = input.value === state.preset;
+  element("presets-note").textContent = data.presets[state.preset];
+  const barred = [];
+  for (const input of document.querySelectorAll("#forms input")) {
+    const others = against(input.value, state);
+    input.checked = input.value === state.parallel;
+    input.setAttribute("aria-disabled", others.length > 0);
+    if (others.length) barred.push(`${input.value} does not go with ${others.join(" and ")}.`);
+  }
+  element("forms-note").textContent = [`${data.forms[state.parallel]}.`, ...barred].join(" ");
+  for (const name of listable) {
+    const input = element(`t-${name}`), trick = byName.get(name), ticked = state.tricks.includes(name);
+    const missing = ticked ? (trick.goes_with ?? []).filter((other) => !state.tricks.includes(other)) : [];
+    const reason = obstacle(name, state);
+    input.checked = ticked;
+    input.setAttribute("aria-disabled", reason !== "");
+    element(`w-${name}`).textContent = reason
+      || (missing.length ? `wants ${trick.wants}: choose ${missing.join(" and ")}, too` : "");
+    document.querySelector(`[data-lines=${name}]`).hidden = !ticked;
+  }
+  if (document.activeElement !== element("name")) {
+    element("name").value = state.name;
+    showName(state.name);
+  }
+  const { ours, theirs } = commandsOf(data, state);
+  element("ours").textContent = ours;
+  element("theirs").textContent = theirs;
+}
+
+function showName(name) {
+  const fault = nameFault(data, name);
+  element("name").setAttribute("aria-invalid", fault !== "");
+  element("name-note").textContent = fault ? `${fault} Until then it is ${state.name}.` : `package ${packageName(data, name)}`;
+}
+
+// ---- Files and code
+
+function showFiles() {
+  const imported = packageName(data, state.name);
+  const rooms = new Map();
+  for (const path of [...changes.keys()].sort()) {
+    const room = path.slice(0, path.lastIndexOf("/") + 1);
+    rooms.set(room, [...(rooms.get(room) ?? []), path]);
+  }
+  const rank = (room) => (room === "" ? 0 : room.startsWith(imported) ? 1 : 2);
+  const ordered = [...rooms].sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1));
+  element("tree").innerHTML = ordered.map(([room, paths]) => {
+    const same = paths.some(isChanged) ? "" : "same";
+    return `<div class="${room ? "" : "top"} ${same}">${room ? `<h3>${room}</h3>` : ""}<ul>${paths.map((path) => fileRow(path, room)).join("")}</ul></div>`;
+  }).join("");
+  const lines = [...project.files.values()].reduce((total, file) => total + linesOf(textOf(file)).length, 0);
+  element("total").textContent = `${project.files.size} files, ${lines.toLocaleString("en")} lines`;
+}
+
+function fileRow(path, room) {
+  const kind = `${isChanged(path) ? "" : "same"} ${project.files.has(path) ? "" : "gone"}`;
+  return `<li class="${kind}"><button type="button" data-file="${path}" aria-current="${path === open}">
+    <span>${path.slice(room.length)}</span>${counts(changes.get(path))}</button></li>`;
+}
+
+const counts = ({ added, removed }) =>
+  (added ? `<span class="plus" aria-label="${added} lines added">+${added}</span>` : "")
+  + (removed ? `<span class="minus" aria-label="${removed} lines removed">−${removed}</span>` : "");
+
+function showCode() {
+  const change = changes.get(open), { sides } = change, lines = compare(...sides);
+  const [old, now] = sides.map((file) => (file ? highlighted(textOf(file), open) : []));
+  const only = element("only").checked && before !== null;
+  document.body.classList.toggle("only-changed", only);
+  element("only").disabled = before === null;
+  element("only-label").lastElementChild.textContent = about && about !== "parallel" && state.tricks.includes(about)
+    ? `Only what ${about} adds` : "Only what changed";
+  element("path").textContent = open;
+  element("change").innerHTML = counts(change);
+  const near = only && nearChanges(lines);
+  const rows = [];
+  let i = 0, j = 0, last = "", folded = 0, widest = 0;
+  for (const [index, { sign, block }] of lines.entries()) {
+    const html = sign === "-" ? old[i] : now[j];
+    if (sign !== "+") i++;
+    if (sign !== "-") j++;
+    if (near && !near.has(index) && !unfolded.has(index)) {
+      folded++;
+      if (index + 1 === lines.length || near.has(index + 1) || unfolded.has(index + 1)) {
+        rows.push(`<li class="fold"><button type="button" data-from="${index - folded + 1}" data-count="${folded}">${folded} ${folded === 1 ? "line" : "lines"} as before</button></li>`);
+        folded = 0;
+        last = "";
+      }
+      continue;
+    }
+    const causes = causesOf(data, block, sign === "-" ? change.choice : project.choice);
+    const why = causes.length > 2 ? `${causes[0]} +${causes.length - 1}` : causes.join(", ");
+    rows.push(lineRow({ sign, html, number: sign === "-" ? "" : j, causes, why: why === last ? "" : why }));
+    last = why;
+    widest = Math.max(widest, why.length);
+  }
+  element("lines").style.setProperty("--why", `${Math.min(widest, 20)}ch`);
+  element("lines").innerHTML = rows.join("") || '<li class="empty">This file is empty.</li>';
+}
+
+function lineRow({ sign, html, number, causes, why }) {
+  const [kind, tag, mark] = { "+": ["added", "ins", "+"], "-": ["removed", "del", "−"], " ": ["", "span", ""] }[sign];
+  const title = causes.length ? ` title="${causes.join(", ")}"` : "";
+  return `<li class="${kind}${causes.length ? " due" : ""}"><span class="why"${title}>${why}</span><span class="number" data-n="${number}"></span><span class="sign" aria-hidden="true">${mark}</span><${tag}>${html || " "}</${tag}></li>`;
+}
+
+/** The places of lines that changed, and of those around them. */
+function nearChanges(lines) {
+  const near = new Set();
+  for (const [index, { sign }] of lines.entries()) {
+    for (let place = index - CONTEXT; sign !== " " && place <= index + CONTEXT; place++) near.add(place);
+  }
+  return near;
+}
+
+function scrollToChange() {
+  const first = element("lines").querySelector(".added, .removed");
+  if (first && isChanged(open)) element("scroll").scrollTop = Math.max(0, first.offsetTop - 90);
+  else if (!before) element("scroll").scrollTop = 0;
+}
+
+const KEYWORDS = "and as assert async await break case class continue def del elif else except False finally for from global if import in is lambda match None nonlocal not or pass raise return True try while with yield".split(" ");
+const QUOTED = String.raw`[rfbu]{0,2}(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')`;
+const NUMBER = String.raw`\b\d[\w.]*`;
+const LANGUAGES = {
+  py: { s: String.raw`[rfbu]{0,2}"""[^]*?"""|${QUOTED}`, c: "#.*", f: String.raw`^\s*@[\w.]+|(?<=\b(?:def|class) )\w+`, k: `\\b(?:${KEYWORDS.join("|")})\\b`, n: NUMBER },
+  toml: { s: QUOTED, c: "#.*", k: String.raw`^\[.*\]`, f: String.raw`^[\w.-]+(?= =)`, n: String.raw`${NUMBER}|\b(?:true|false)\b` },
+  md: { s: "^```[^]*?^```|`[^`\\n]+`", k: "^#+ .*", f: String.raw`\[[^\]\n]+\](?=\()` },
+  yml: { c: "#.*", f: String.raw`^[\w-]+(?=:)`, s: QUOTED },
+  sh: { s: QUOTED, c: "(?<=^|\\s)#.*", f: String.raw`\$\{?\w+\}?` },
+};
+for (const [name, kinds] of Object.entries(LANGUAGES)) {
+  LANGUAGES[name] = new RegExp(Object.entries(kinds).map(([kind, pattern]) => `(?<${kind}>${pattern})`).join("|"), "gm");
+}
+
+/** The lines of a file in HTML. */
+function highlighted(text, path) {
+  const pattern = LANGUAGES[path.split(".").pop()];
+  let html = "", end = 0;
+  for (const found of pattern ? text.matchAll(pattern) : []) {
+    const kind = Object.keys(found.groups).find((name) => found.groups[name] !== undefined);
+    const wrap = (line) => (line ? `<span class="${kind}">${escaped(line)}</span>` : "");
+    html += escaped(text.slice(end, found.index)) + found[0].split("\n").map(wrap).join("\n");
+    end = found.index + found[0].length;
+  }
+  return linesOf(html + escaped(text.slice(end)));
+}
+
+// ---- The rest of the page
+
+async function copy(id, button) {
+  const text = element(id).textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // Without a secure address there is no clipboard but that of the selection.
+    getSelection().selectAllChildren(element(id));
+    document.execCommand("copy");
+  }
+  button.textContent = "Copied";
+  element("status").textContent = "The command is copied.";
+  setTimeout(() => (button.textContent = "Copy"), 1500);
+}
+
+function download() {
+  const folder = packageName(data, state.name).replaceAll("_", "-");
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(zip(folder, project.files));
+  link.download = `${folder}.zip`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+function showPane(name) {
+  document.body.dataset.pane = name;
+  for (const tab of document.querySelectorAll("[data-tab]")) tab.setAttribute("aria-pressed", tab.dataset.tab === name);
+  if (name === "code") scrollToChange();
+}
+
+document.addEventListener("click", ({ target }) => {
+  const button = target.closest("button, [data-skip]");
+  if (!button) return;
+  const { file, from, count, tab } = button.dataset;
+  if (file) {
+    open = file;
+    writeAddress(false);
+    for (const other of document.querySelectorAll("[data-file]")) other.setAttribute("aria-current", other === button);
+    unfolded.clear();
+    showCode();
+    element("scroll").scrollTop = 0;
+    scrollToChange();
+    if (matchMedia("(max-width: 860px)").matches) showPane("code");
+  } else if (from) {
+    for (let place = 0; place < Number(count); place++) unfolded.add(Number(from) + place);
+    showCode();
+    element("scroll").focus();
+  } else if (tab) showPane(tab);
+  else if (button.dataset.copy) copy(button.dataset.copy, button);
+  else if (button.id === "download") download();
+});
+document.querySelector("[data-skip]").addEventListener("click", (event) => {
+  event.preventDefault();
+  showPane("code");
+  element("code").focus();
+});
+element("only").addEventListener("change", showCode);
+window.addEventListener("popstate", () => {
+  const { read, file } = readAddress();
+  open = file;
+  take(read, { push: false });
+});
+
+makeForm();
+showPane("tricks");
+{
+  const { read, file } = readAddress();
+  open = file;
+  take(read, { than: null, push: false });
+}
