@@ -6,6 +6,7 @@ const listable = data.tricks.filter((trick) => !trick.choices).map((trick) => tr
 const element = (id) => document.getElementById(id);
 const escaped = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 const DEFAULTS = { name: "Leaf Diseases", preset: "recommended", file: "train.py" };
+const ANSWERS = ".copier-answers.yml";
 const CONTEXT = 3;
 
 let state; // The name, the preset, the form of `parallel`, and the tricks that are ticked.
@@ -80,12 +81,13 @@ function writeAddress(push) {
 // ---- What a choice leads to
 
 /** Takes a state, and compares it with another: the one before, unless told otherwise. */
-function take(next, { trick = "", than = state, push = true } = {}) {
+function take(next, { trick = "", than = state, push = true, sameAnswers = false } = {}) {
   const renamed = than && { ...than, name: next.name };
   [state, before, about] = [next, renamed, trick];
   unfolded.clear();
   project = render(data, state);
   const old = before ? render(data, before) : project;
+  if (sameAnswers) old.files.set(ANSWERS, project.files.get(ANSWERS));
   changes = new Map();
   for (const path of new Set([...project.files.keys(), ...old.files.keys()])) {
     const sides = [old.files.get(path), project.files.get(path)];
@@ -93,11 +95,8 @@ function take(next, { trick = "", than = state, push = true } = {}) {
     const count = (sign) => lines.filter((line) => line.sign === sign).length;
     changes.set(path, { sides, added: count("+"), removed: count("-"), choice: old.choice });
   }
-  const changed = [...changes.keys()].filter((path) => isChanged(path));
-  if (changed.length && !changed.includes(open)) {
-    open = changed.includes("train.py") ? "train.py" : changed.find((path) => !path.startsWith("tests/")) ?? changed[0];
-  }
-  if (!changes.has(open)) open = DEFAULTS.file;
+  const changed = [...changes.keys()].filter(isChanged);
+  open = fileToShow(changed);
   writeAddress(push);
   showForm();
   showFiles();
@@ -106,17 +105,30 @@ function take(next, { trick = "", than = state, push = true } = {}) {
   say(changed.length);
 }
 
+/** The file that is open if it changed, or else the first to read of those that did. */
+function fileToShow(changed) {
+  const first = (path) => (path === "train.py" ? 0 : path.startsWith("tests/") ? 2 : 1);
+  const others = changed.filter((path) => path !== ANSWERS).sort((a, b) => first(a) - first(b));
+  if (others.length && !changed.includes(open)) return others[0];
+  return changes.has(open) ? open : DEFAULTS.file;
+}
+
 const isChanged = (path) => changes.get(path).added + changes.get(path).removed > 0;
 
 /** Says what the last choice changed. */
 function say(files) {
-  const sum = (entry) => [...changes.values()].reduce((total, change) => total + change[entry], 0);
   if (!before) return;
-  const what = !about ? "This choice"
-    : about !== "parallel" && !state.tricks.includes(about) ? `Without ${about}` : about === "parallel" ? `parallel=${state.parallel}` : about;
+  const sum = (entry) => [...changes.values()].reduce((total, change) => total + change[entry], 0);
   element("status").innerHTML = files
-    ? `${what}: <span class="plus">${sum("added")} lines added</span>, <span class="minus">${sum("removed")} removed</span>, in ${files} files`
-    : `${what}: no lines changed`;
+    ? `${subject()}: <span class="plus">${sum("added")} lines added</span>, <span class="minus">${sum("removed")} removed</span>, in ${files} files`
+    : `${subject()}: no lines changed`;
+}
+
+/** What the last choice was about. */
+function subject() {
+  if (!about) return "This choice";
+  if (about === "parallel") return `parallel=${state.parallel}`;
+  return state.tricks.includes(about) ? about : `Without ${about}`;
 }
 
 function toggle(name) {
@@ -144,26 +156,43 @@ function makeForm() {
   makeSegments("presets", Object.keys(data.presets), (preset) =>
     take(preset === "custom" ? { ...state, preset } : presetState(state.name, preset)));
   makeSegments("forms", Object.keys(data.forms), chooseForm);
-  const groups = Map.groupBy ? Map.groupBy(data.tricks, (trick) => trick.group) : grouped(data.tricks);
-  element("groups").innerHTML = [...groups].map(([group, tricks]) =>
-    `<fieldset class="group"><legend>${escaped(group)}</legend>${tricks.filter((trick) => !trick.choices).map(rowOf).join("")}</fieldset>`).join("");
+  document.querySelector("#forms legend").insertAdjacentHTML("beforeend", linkTo("parallel"));
+  const groups = grouped(listable.map((name) => byName.get(name)), (trick) => trick.group);
+  element("groups").innerHTML = groups.map(([group, tricks]) =>
+    `<fieldset class="group"><legend>${escaped(group)}</legend>${tricks.map(rowOf).join("")}</fieldset>`).join("");
   element("groups").addEventListener("change", ({ target }) => toggle(target.value));
   element("groups").addEventListener("click", ({ target }) => {
     const name = target.dataset.lines;
-    if (name) take(state, { trick: name, than: { ...state, preset: "custom", tricks: state.tricks.filter((other) => other !== name) } });
+    if (name) showLinesOf(name);
   });
   element("name").addEventListener("input", () => {
     const name = element("name").value.trim();
-    if (!nameFault(data, name)) take({ ...state, name }, { trick: about, than: before, push: false });
+    if (!nameFault(data, name)) rename(name);
     showName(name);
   });
   element("tricks").addEventListener("submit", (event) => event.preventDefault());
 }
 
-function grouped(tricks) {
+/** Takes another name, with the same file open and the same lines marked. */
+function rename(name) {
+  const [room, next] = [state.name, name].map((one) => `${packageName(data, one)}/`);
+  if (open.startsWith(room)) open = next + open.slice(room.length);
+  take({ ...state, name }, { trick: about, than: before, push: false });
+}
+
+/** Compares the project with what it would be without a trick. */
+function showLinesOf(name) {
+  const tricks = state.tricks.filter((other) => other !== name);
+  element("only").checked = true;
+  take(state, { trick: name, than: { ...state, preset: "custom", tricks }, sameAnswers: true });
+  if (isNarrow()) showPane("code");
+}
+
+/** Lists of items by what they have in common, in the order in which that comes first. */
+function grouped(items, common) {
   const groups = new Map();
-  for (const trick of tricks) groups.set(trick.group, [...(groups.get(trick.group) ?? []), trick]);
-  return groups;
+  for (const item of items) groups.set(common(item), [...(groups.get(common(item)) ?? []), item]);
+  return [...groups];
 }
 
 function makeSegments(id, values, choose) {
@@ -173,12 +202,15 @@ function makeSegments(id, values, choose) {
   element(id).addEventListener("change", ({ target }) => choose(target.value));
 }
 
+/** The name of a trick, which leads to its page; a page opened as a file has no handbook beside it. */
+function linkTo(name) {
+  if (location.protocol === "file:") return `<span class="page">${name}</span>`;
+  return `<a class="page" href="${data.handbook.replace("NAME", name)}" target="handbook" aria-label="Handbook page of ${name}">${name}</a>`;
+}
+
 function rowOf({ name, title, buys }) {
-  // A page that was opened as a file has no handbook beside it.
-  const page = location.protocol === "file:" ? `<span class="page">${name}</span>`
-    : `<a class="page" href="${data.handbook.replace("NAME", name)}" target="handbook" aria-label="Handbook page of ${name}">${name}</a>`;
   return `<div class="trick"><input type="checkbox" id="t-${name}" value="${name}" aria-describedby="b-${name} w-${name}">
-    <label for="t-${name}">${escaped(title)}</label>${page}
+    <label for="t-${name}">${escaped(title)}</label>${linkTo(name)}
     <p class="what"><span id="b-${name}">${escaped(buys)}</span> <button type="button" class="lines-of" data-lines="${name}" aria-label="Show the lines of ${name}">its lines</button></p>
     <p class="why-not" id="w-${name}"></p></div>`;
 }
@@ -223,16 +255,12 @@ function showName(name) {
 
 function showFiles() {
   const imported = packageName(data, state.name);
-  const rooms = new Map();
-  for (const path of [...changes.keys()].sort()) {
-    const room = path.slice(0, path.lastIndexOf("/") + 1);
-    rooms.set(room, [...(rooms.get(room) ?? []), path]);
-  }
-  const rank = (room) => (room === "" ? 0 : room.startsWith(imported) ? 1 : 2);
-  const ordered = [...rooms].sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1));
-  element("tree").innerHTML = ordered.map(([room, paths]) => {
+  const rooms = grouped([...changes.keys()].sort(), (path) => path.slice(0, path.lastIndexOf("/") + 1));
+  const rank = (room) => (room === "" ? 0 : room.startsWith(imported) ? 1 : room.startsWith(".") ? 3 : 2);
+  rooms.sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1));
+  element("tree").innerHTML = rooms.map(([room, paths]) => {
     const same = paths.some(isChanged) ? "" : "same";
-    return `<div class="${room ? "" : "top"} ${same}">${room ? `<h3>${room}</h3>` : ""}<ul>${paths.map((path) => fileRow(path, room)).join("")}</ul></div>`;
+    return `<div class="${room ? "" : "top"} ${same}">${room ? `<h2>${room}</h2>` : ""}<ul>${paths.map((path) => fileRow(path, room)).join("")}</ul></div>`;
   }).join("");
   const lines = [...project.files.values()].reduce((total, file) => total + linesOf(textOf(file)).length, 0);
   element("total").textContent = `${project.files.size} files, ${lines.toLocaleString("en")} lines`;
@@ -245,8 +273,8 @@ function fileRow(path, room) {
 }
 
 const counts = ({ added, removed }) =>
-  (added ? `<span class="plus" aria-label="${added} lines added">+${added}</span>` : "")
-  + (removed ? `<span class="minus" aria-label="${removed} lines removed">−${removed}</span>` : "");
+  (added ? `<span class="plus">+${added}<span class="unseen"> lines added</span></span>` : "")
+  + (removed ? `<span class="minus">−${removed}<span class="unseen"> lines removed</span></span>` : "");
 
 function showCode() {
   const change = changes.get(open), { sides } = change, lines = compare(...sides);
@@ -357,6 +385,8 @@ function download() {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
+const isNarrow = () => matchMedia("(max-width: 860px)").matches;
+
 function showPane(name) {
   document.body.dataset.pane = name;
   for (const tab of document.querySelectorAll("[data-tab]")) tab.setAttribute("aria-pressed", tab.dataset.tab === name);
@@ -375,7 +405,7 @@ document.addEventListener("click", ({ target }) => {
     showCode();
     element("scroll").scrollTop = 0;
     scrollToChange();
-    if (matchMedia("(max-width: 860px)").matches) showPane("code");
+    if (isNarrow()) showPane("code");
   } else if (from) {
     for (let place = 0; place < Number(count); place++) unfolded.add(Number(from) + place);
     showCode();

@@ -335,6 +335,15 @@ class TestMarks:
         page = show(written, "#preset=minimal")
         assert page.locator(".due").count() == 0
 
+    def test_the_lines_of_a_trick_are_shown_when_asked_for(self, show, written):
+        page = show(written, "#preset=everything")
+        page.locator("[data-lines=ema]").click(force=True)
+        asked = self.marked(page)
+        page = show(written, "#preset=everything")
+        page.uncheck("#t-ema")
+        page.check("#t-ema")
+        assert self.marked(page) == asked
+
     def test_only_what_a_trick_adds_is_left(self, show, written):
         page = show(written, "#preset=recommended")
         page.check("#t-ema")
@@ -402,6 +411,25 @@ class TestForm:
         assert page.inner_text("#path") == "train.py"
         assert page.input_value("#name") == "Leaf Diseases"
 
+    def test_another_name_leaves_the_file_open_and_the_lines_marked(
+        self, show, written
+    ):
+        page = show(written, "#preset=minimal&file=leaf_diseases/settings.py")
+        page.check("#t-ema")
+        marked = page.locator(".added").count()
+        page.fill("#name", "Wheat")
+        assert page.inner_text("#path") == "wheat/settings.py"
+        assert page.locator(".added").count() == marked > 0
+        assert "new wheat" in page.inner_text("#ours")
+
+    def test_a_command_is_copied(self, show, written):
+        page = show(written)
+        page.click("[data-copy=ours]")
+        page.locator("[data-copy=ours]", has_text="Copied").wait_for()
+        page.fill("#name", "")
+        page.keyboard.press("Control+V")
+        assert page.input_value("#name") == page.inner_text("#ours")[:80]
+
     def test_every_control_has_a_name(self, show, written):
         page = show(written)
         unnamed = page.evaluate("""() => [...document.querySelectorAll("button, input, a")]
@@ -431,22 +459,6 @@ def release(tmp_path_factory):
     return page
 
 
-CHOICES = [
-    ("custom", "ddp", ["folders", "seeding", "ema", "amp", "sync_bn"]),
-    *(
-        pytest.param(*choice, marks=pytest.mark.proof)
-        for choice in (
-            ("custom", "none", []),
-            ("custom", "dp", ["swa"]),
-            ("custom", "none", RECOMMENDED),
-            ("recommended", "none", []),
-            ("minimal", "none", []),
-            ("everything", "dp", []),
-        )
-    ),
-]
-
-
 def run_here(command, directory):
     """Runs a command that the page shows, in this process."""
     words = shlex.split(command)
@@ -468,11 +480,26 @@ def run_as_typed(command, directory):
     assert result.returncode == 0, result.stderr
 
 
+FIRST = ("custom", "ddp", ["folders", "seeding", "ema", "amp", "sync_bn"])
+OTHERS = [
+    ("custom", "none", []),
+    ("custom", "dp", ["swa"]),
+    ("custom", "none", RECOMMENDED),
+    ("recommended", "none", []),
+    ("minimal", "none", []),
+    ("everything", "dp", []),
+]
+
+
 @needs_chromium
 @pytest.mark.parametrize(
-    "runs", [run_here, pytest.param(run_as_typed, marks=pytest.mark.proof)]
+    ("preset", "parallel", "tricks", "runs"),
+    [
+        (*FIRST, run_here),
+        pytest.param(*FIRST, run_as_typed, marks=pytest.mark.proof),
+        *(pytest.param(*other, run_here, marks=pytest.mark.proof) for other in OTHERS),
+    ],
 )
-@pytest.mark.parametrize(("preset", "parallel", "tricks"), CHOICES)
 def test_zip_and_commands_give_the_same_project(
     show, release, tmp_path, preset, parallel, tricks, runs
 ):
@@ -512,7 +539,7 @@ def test_from_a_server_the_handbook_is_beside_it(show, written):
         )
         server.shutdown()
     pages = {f"../tricks/{path.stem}/" for path in ROOT.glob("docs/tricks/*.md")}
-    assert {*links, "../tricks/parallel/"} == pages
+    assert {*links} == pages
 
 
 @pytest.mark.parametrize(
