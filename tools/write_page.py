@@ -8,7 +8,7 @@ import argparse
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -187,9 +187,15 @@ def choices_of(question: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def version_of(repository: Path) -> str:
-    """Returns the version of the template as Copier records it."""
-    return git("describe", "--tags", "--always", cwd=repository).strip()
+def version_here() -> str:
+    """Returns the version of the template as Copier records it, and says if it is not all."""
+    version = git("describe", "--tags", "--always", cwd=ROOT).strip()
+    if git("status", "--porcelain", "--", "copier.yml", "template", cwd=ROOT):
+        print(
+            f"note: the template has changes that {version} has not, so what this page makes "
+            "cannot be updated: commit them first"
+        )
+    return version
 
 
 def embedded(data: Any) -> str:
@@ -198,28 +204,21 @@ def embedded(data: Any) -> str:
     return text.replace("<", "\\u003c")
 
 
-def page(source: str, version: str, template: Template | None = None) -> str:
+def page(source: str, version: str) -> str:
     """Returns the page of the template that is here.
 
     Args:
         source: where Copier gets the template, for what the page makes.
         version: the tag or commit.
-        template: another one than that of this tool.
     """
-    data = read(template or lines.own_template(), own_questions())
+    data = read(lines.own_template(), own_questions())
     data |= {"source": source, "version": version, "handbook": HANDBOOK}
     data["published"] = PUBLISHED
     recorded = {"_commit": version, "_src_path": source, **data["given"]}
     data["recorded"] = lines.as_yaml(recorded)
-    parts = {name: (PARTS / name).read_text("utf-8") for name in part_names()}
+    parts = {path.name: path.read_text(encoding="utf-8") for path in PARTS.iterdir()}
     parts["data"] = embedded(data)
-    html = (PARTS / "page.html").read_text(encoding="utf-8")
-    return re.sub(r"@@([\w.]+)@@", lambda found: parts[found[1]], html)
-
-
-def part_names() -> Iterator[str]:
-    """Yields the files that the page is put together from."""
-    yield from ("page.css", "render.js", "page.js")
+    return re.sub(r"@@([\w.]+)@@", lambda found: parts[found[1]], parts["page.html"])
 
 
 def main() -> None:
@@ -229,19 +228,13 @@ def main() -> None:
     add("--source", default=PUBLISHED, help="where projects get their updates from")
     add("--version", help="a tag or commit; by default what git calls this one")
     options = parser.parse_args()
-    version = options.version or version_of(ROOT)
+    version = options.version or version_here()
     try:
         text = page(options.source, version)
     except UnknownConstruct as error:
         raise SystemExit(f"the page cannot render this: {error}") from error
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(text, encoding="utf-8", newline="\n")
-    changed = git("status", "--porcelain", "--", "copier.yml", "template", cwd=ROOT)
-    if changed:
-        print(
-            f"note: the template has changes that {version} has not, so what this page makes "
-            "cannot be updated: commit them first"
-        )
     print(f"{options.output}: {len(text.encode()):,} bytes, of {version}")
 
 

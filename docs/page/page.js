@@ -4,7 +4,6 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const byName = new Map(data.tricks.map((trick) => [trick.name, trick]));
 const listable = data.tricks.filter((trick) => !trick.choices).map((trick) => trick.name);
 const element = (id) => document.getElementById(id);
-const escaped = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 const DEFAULTS = { name: "Leaf Diseases", preset: "recommended", file: "train.py" };
 const ANSWERS = ".copier-answers.yml";
 const CONTEXT = 3;
@@ -119,9 +118,10 @@ const isChanged = (path) => changes.get(path).added + changes.get(path).removed 
 function say(files) {
   if (!before) return;
   const sum = (entry) => [...changes.values()].reduce((total, change) => total + change[entry], 0);
-  element("status").innerHTML = files
-    ? `${subject()}: <span class="plus">${sum("added")} lines added</span>, <span class="minus">${sum("removed")} removed</span>, in ${files} files`
-    : `${subject()}: no lines changed`;
+  const [added, removed] = [sum("added"), sum("removed")];
+  element("status").innerHTML = files === 0 ? `${subject()}: no lines changed`
+    : `${subject()}: <span class="plus">${added} lines added</span>, <span class="minus">${removed} removed</span>, `
+      + `in ${files} ${files === 1 ? "file" : "files"}`;
 }
 
 /** What the last choice was about. */
@@ -205,14 +205,18 @@ function makeSegments(id, values, choose) {
 /** The name of a trick, which leads to its page; a page opened as a file has no handbook beside it. */
 function linkTo(name) {
   if (location.protocol === "file:") return `<span class="page">${name}</span>`;
-  return `<a class="page" href="${data.handbook.replace("NAME", name)}" target="handbook" aria-label="Handbook page of ${name}">${name}</a>`;
+  const address = data.handbook.replace("NAME", name);
+  return `<a class="page" href="${address}" target="handbook" aria-label="Handbook page of ${name}">${name}</a>`;
 }
 
 function rowOf({ name, title, buys }) {
-  return `<div class="trick"><input type="checkbox" id="t-${name}" value="${name}" aria-describedby="b-${name} w-${name}">
+  return `<div class="trick">
+    <input type="checkbox" id="t-${name}" value="${name}" aria-describedby="b-${name} w-${name}">
     <label for="t-${name}">${escaped(title)}</label>${linkTo(name)}
-    <p class="what"><span id="b-${name}">${escaped(buys)}</span> <button type="button" class="lines-of" data-lines="${name}" aria-label="Show the lines of ${name}">its lines</button></p>
-    <p class="why-not" id="w-${name}"></p></div>`;
+    <p class="what"><span id="b-${name}">${escaped(buys)}</span>
+      <button type="button" class="lines-of" data-lines="${name}" aria-label="its lines: ${name}">its lines</button></p>
+    <p class="why-not" id="w-${name}"></p>
+  </div>`;
 }
 
 function showForm() {
@@ -248,7 +252,8 @@ function showForm() {
 function showName(name) {
   const fault = nameFault(data, name);
   element("name").setAttribute("aria-invalid", fault !== "");
-  element("name-note").textContent = fault ? `${fault} Until then it is ${state.name}.` : `package ${packageName(data, name)}`;
+  element("name-note").textContent =
+    fault ? `${fault} Until then it is ${state.name}.` : `package ${packageName(data, name)}`;
 }
 
 // ---- Files and code
@@ -260,7 +265,8 @@ function showFiles() {
   rooms.sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1));
   element("tree").innerHTML = rooms.map(([room, paths]) => {
     const same = paths.some(isChanged) ? "" : "same";
-    return `<div class="${room ? "" : "top"} ${same}">${room ? `<h2>${room}</h2>` : ""}<ul>${paths.map((path) => fileRow(path, room)).join("")}</ul></div>`;
+    const files = paths.map((path) => fileRow(path, room)).join("");
+    return `<div class="${room ? "" : "top"} ${same}">${room ? `<h2>${room}</h2>` : ""}<ul>${files}</ul></div>`;
   }).join("");
   const lines = [...project.files.values()].reduce((total, file) => total + linesOf(textOf(file)).length, 0);
   element("total").textContent = `${project.files.size} files, ${lines.toLocaleString("en")} lines`;
@@ -277,45 +283,63 @@ const counts = ({ added, removed }) =>
   + (removed ? `<span class="minus">−${removed}<span class="unseen"> lines removed</span></span>` : "");
 
 function showCode() {
-  const change = changes.get(open), { sides } = change, lines = compare(...sides);
-  const [old, now] = sides.map((file) => (file ? highlighted(textOf(file), open) : []));
+  const change = changes.get(open);
   const only = element("only").checked && before !== null;
   document.body.classList.toggle("only-changed", only);
   element("only").disabled = before === null;
-  element("only-label").lastElementChild.textContent = about && about !== "parallel" && state.tricks.includes(about)
-    ? `Only what ${about} adds` : "Only what changed";
+  element("only-label").lastElementChild.textContent =
+    state.tricks.includes(about) ? `Only what ${about} adds` : "Only what changed";
   element("path").textContent = open;
   element("change").innerHTML = counts(change);
-  const near = only && nearChanges(lines);
-  const rows = [];
-  let i = 0, j = 0, last = "", folded = 0, widest = 0;
-  for (const [index, { sign, block }] of lines.entries()) {
+  const lines = codeLines(change);
+  const rows = only ? foldedRows(lines) : lines.map((line, place) => lineRow(line, lines[place - 1]));
+  element("lines").innerHTML = rows.join("") || '<li class="empty">This file is empty.</li>';
+  const widest = Math.max(0, ...lines.map((line) => line.why.length));
+  element("lines").style.setProperty("--why", `${Math.min(widest, 20)}ch`);
+}
+
+/** The lines of a file and those that it lost, in HTML, each with its number and its tricks. */
+function codeLines({ sides, choice }) {
+  const [old, now] = sides.map((file) => (file ? highlighted(textOf(file), open) : []));
+  let i = 0, j = 0;
+  return compare(...sides).map(({ sign, block }) => {
     const html = sign === "-" ? old[i] : now[j];
     if (sign !== "+") i++;
     if (sign !== "-") j++;
-    if (near && !near.has(index) && !unfolded.has(index)) {
-      folded++;
-      if (index + 1 === lines.length || near.has(index + 1) || unfolded.has(index + 1)) {
-        rows.push(`<li class="fold"><button type="button" data-from="${index - folded + 1}" data-count="${folded}">${folded} ${folded === 1 ? "line" : "lines"} as before</button></li>`);
-        folded = 0;
-        last = "";
-      }
-      continue;
-    }
-    const causes = causesOf(data, block, sign === "-" ? change.choice : project.choice);
+    const causes = causesOf(data, block, sign === "-" ? choice : project.choice);
     const why = causes.length > 2 ? `${causes[0]} +${causes.length - 1}` : causes.join(", ");
-    rows.push(lineRow({ sign, html, number: sign === "-" ? "" : j, causes, why: why === last ? "" : why }));
-    last = why;
-    widest = Math.max(widest, why.length);
-  }
-  element("lines").style.setProperty("--why", `${Math.min(widest, 20)}ch`);
-  element("lines").innerHTML = rows.join("") || '<li class="empty">This file is empty.</li>';
+    return { sign, html, number: sign === "-" ? "" : j, why, title: causes.join(", ") };
+  });
 }
 
-function lineRow({ sign, html, number, causes, why }) {
-  const [kind, tag, mark] = { "+": ["added", "ins", "+"], "-": ["removed", "del", "−"], " ": ["", "span", ""] }[sign];
-  const title = causes.length ? ` title="${causes.join(", ")}"` : "";
-  return `<li class="${kind}${causes.length ? " due" : ""}"><span class="why"${title}>${why}</span><span class="number" data-n="${number}"></span><span class="sign" aria-hidden="true">${mark}</span><${tag}>${html || " "}</${tag}></li>`;
+/** The lines around changes, and a button for each gap between them. */
+function foldedRows(lines) {
+  const near = nearChanges(lines), rows = [];
+  const isShown = (place) => near.has(place) || unfolded.has(place);
+  for (let place = 0; place < lines.length; ) {
+    const from = place;
+    while (place < lines.length && !isShown(place)) place++;
+    if (place > from) rows.push(foldRow(from, place - from));
+    for (let first = true; place < lines.length && isShown(place); place++, first = false) {
+      rows.push(lineRow(lines[place], first ? undefined : lines[place - 1]));
+    }
+  }
+  return rows;
+}
+
+const foldRow = (from, count) =>
+  `<li class="fold"><button type="button" data-from="${from}" data-count="${count}">`
+  + `${count} ${count === 1 ? "line" : "lines"} as before</button></li>`;
+
+const SIGNS = { "+": ["added", "ins", "+"], "-": ["removed", "del", "−"], " ": ["", "span", ""] };
+
+/** A line; its trick is named if the line above has another one. */
+function lineRow({ sign, html, number, why, title }, above) {
+  const [kind, tag, mark] = SIGNS[sign];
+  return `<li class="${kind}${why ? " due" : ""}">`
+    + `<span class="why" title="${title}">${why === above?.why ? "" : why}</span>`
+    + `<span class="number" data-n="${number}"></span><span class="sign" aria-hidden="true">${mark}</span>`
+    + `<${tag}>${html || " "}</${tag}></li>`;
 }
 
 /** The places of lines that changed, and of those around them. */
@@ -331,33 +355,6 @@ function scrollToChange() {
   const first = element("lines").querySelector(".added, .removed");
   if (first && isChanged(open)) element("scroll").scrollTop = Math.max(0, first.offsetTop - 90);
   else if (!before) element("scroll").scrollTop = 0;
-}
-
-const KEYWORDS = "and as assert async await break case class continue def del elif else except False finally for from global if import in is lambda match None nonlocal not or pass raise return True try while with yield".split(" ");
-const QUOTED = String.raw`[rfbu]{0,2}(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')`;
-const NUMBER = String.raw`\b\d[\w.]*`;
-const LANGUAGES = {
-  py: { s: String.raw`[rfbu]{0,2}"""[^]*?"""|${QUOTED}`, c: "#.*", f: String.raw`^\s*@[\w.]+|(?<=\b(?:def|class) )\w+`, k: `\\b(?:${KEYWORDS.join("|")})\\b`, n: NUMBER },
-  toml: { s: QUOTED, c: "#.*", k: String.raw`^\[.*\]`, f: String.raw`^[\w.-]+(?= =)`, n: String.raw`${NUMBER}|\b(?:true|false)\b` },
-  md: { s: "^```[^]*?^```|`[^`\\n]+`", k: "^#+ .*", f: String.raw`\[[^\]\n]+\](?=\()` },
-  yml: { c: "#.*", f: String.raw`^[\w-]+(?=:)`, s: QUOTED },
-  sh: { s: QUOTED, c: "(?<=^|\\s)#.*", f: String.raw`\$\{?\w+\}?` },
-};
-for (const [name, kinds] of Object.entries(LANGUAGES)) {
-  LANGUAGES[name] = new RegExp(Object.entries(kinds).map(([kind, pattern]) => `(?<${kind}>${pattern})`).join("|"), "gm");
-}
-
-/** The lines of a file in HTML. */
-function highlighted(text, path) {
-  const pattern = LANGUAGES[path.split(".").pop()];
-  let html = "", end = 0;
-  for (const found of pattern ? text.matchAll(pattern) : []) {
-    const kind = Object.keys(found.groups).find((name) => found.groups[name] !== undefined);
-    const wrap = (line) => (line ? `<span class="${kind}">${escaped(line)}</span>` : "");
-    html += escaped(text.slice(end, found.index)) + found[0].split("\n").map(wrap).join("\n");
-    end = found.index + found[0].length;
-  }
-  return linesOf(html + escaped(text.slice(end)));
 }
 
 // ---- The rest of the page
