@@ -5,7 +5,7 @@ PYTHON ?= python3
 SUPPORT = PYTHONPATH=tests/support
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test proof try ledger lint docs bench gpu gpu.tar.gz release-check clean
+.PHONY: demo test proof try ledger lint docs page chromium bench gpu gpu.tar.gz release-check clean
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -63,6 +63,16 @@ lint: .venv/installed
 # Rewrites what README.md and docs/ show of rendered projects.
 docs: .venv/installed
 	$(SUPPORT) .venv/bin/python tools/write_docs.py
+
+# The page on which tricks are picked, as one file: build/site/pick/index.html
+page: .venv/installed
+	.venv/bin/python tools/write_page.py
+
+# The browser that tests/repo/test_page.py needs: without one it is skipped.
+SUDO = $(if $(filter-out 0,$(shell id -u)),sudo)
+chromium:
+	command -v chromium google-chrome || \
+		{ $(SUDO) apt-get update && $(SUDO) apt-get install --yes chromium; }
 
 .venv/installed-bench: .venv/installed
 	.venv/bin/python $(PIP) --editable ".[bench]"

@@ -1,0 +1,576 @@
+"""The page on which tricks are picked, in a real browser: it renders what Copier renders."""
+
+import functools
+import hashlib
+import http.server
+import json
+import os
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+import zipfile
+from contextlib import chdir
+
+import pytest
+import write_page
+from commands import RECOMMENDED, begin, commit, files, git, python, run
+from copier._cli import CopierApp
+from playwright.sync_api import sync_playwright
+from plumbum import local
+from rendering import all_answers, quick_copier, render_files, render_with_copier
+from subsets import ROOT, TRICKS, Subset, covering_array, everything, space
+from torch_tricks.catalogue import own_questions
+from torch_tricks.lines import (
+    UnknownConstruct,
+    as_yaml,
+    own_template,
+    read_template,
+)
+from torch_tricks.template import PUBLISHED
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="there is no Chromium: make chromium installs it"
+)
+NAMES = {"Leaf Diseases": "leaf_diseases", "2026 test_Wheat-ears.v2": "wheat_ears_v2"}
+"""Names of projects, with those of their packages."""
+
+AWKWARD = (
+    *(
+        "1.5",
+        "007",
+        "0x1f",
+        "0X1F",
+        "1e3",
+        "1_000",
+        "2026-05-17",
+        "-",
+        "- a",
+        "-rf",
+        "---",
+    ),
+    *(
+        "...",
+        "null",
+        "Null",
+        "nULL",
+        "Yes",
+        "yEs",
+        "off",
+        "no",
+        "y",
+        ".inf",
+        ".NaN",
+        ".nAn",
+    ),
+    *(".5", "5.", "1.5e-3", "-0b1", "a  b", "_", "a-", "1 2", "A.b-c_d 9", "x" * 60),
+)
+"""Names that YAML could take for something else."""
+
+OF_PACKAGES = (
+    *("torch", "test_test_x", "If", "h5py", "Class 9", "9 x_", "...", "a" * 29 + " b"),
+)
+"""Names from which those of packages do not follow at once."""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    # Chromium's sandbox does not start for root.
+    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The page of this template, as of a release."""
+    path = tmp_path_factory.mktemp("page") / "index.html"
+    path.write_text(write_page.page(PUBLISHED, "v0.1.0"), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def show(browser):
+    """Returns a function that opens a page; whatever it asks for besides itself fails."""
+    asked, errors = [], []
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.on("request", lambda request: asked.append(request.url.partition("#")[0]))
+    page = context.new_page()
+    page.set_default_timeout(5000)
+    page.on("pageerror", lambda error: errors.append(error))
+    opened = set()
+
+    def open_page(path, fragment=""):
+        address = path if isinstance(path, str) else path.as_uri()
+        opened.add(address)
+        page.goto("about:blank")
+        page.goto(address + fragment)
+        return page
+
+    yield open_page
+    context.close()
+    assert {url for url in asked if not url.startswith("blob:")} <= opened
+    assert errors == []
+
+
+def state(answers, name="Leaf Diseases"):
+    """What the page holds for some answers."""
+    whole = all_answers(answers)
+    listed = [trick for trick in whole["chosen"] if trick != "parallel"]
+    entries = {entry: whole[entry] for entry in ("preset", "parallel")}
+    return {"name": name, "tricks": listed} | entries
+
+
+def digest(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+def expected(answers, name):
+    """The digest of each file of a project, as Copier records it for the page's release."""
+    names = {"project_name": name, "package_name": NAMES[name]}
+    whole = all_answers(answers) | names
+    whole["recorded"] |= names | {"_src_path": PUBLISHED, "_commit": "v0.1.0"}
+    project = own_template().render(whole)
+    return {path: digest(text.encode()) for path, text in project.items()}
+
+
+DIGESTS = """async (states) => {
+    const hex = (bytes) => Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
+    const digest = async (text) => hex(new Uint8Array(
+        await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
+    return Promise.all(states.map(async (state) => Object.fromEntries(await Promise.all(
+        [...render(data, state).files].map(async ([path, file]) =>
+            [path, await digest(textOf(file))])))));
+}"""
+
+
+def differing(page, choices):
+    """The files in which the page and Copier differ, over choices with names."""
+    found = page.evaluate(DIGESTS, [state(answers, name) for answers, name in choices])
+    return {
+        path
+        for (answers, name), ours in zip(choices, found, strict=True)
+        for path, _ in ours.items() ^ expected(answers, name).items()
+    }
+
+
+def random_choices(number, seed):
+    """Any choices that go together."""
+    drawn = random.Random(seed)
+    for _ in range(number):
+        share = drawn.random()
+        wanted = {
+            trick.name: drawn.choice(trick.choices) if trick.choices else True
+            for trick in drawn.sample(TRICKS, len(TRICKS))
+            if drawn.random() < share
+        }
+        yield Subset(space().choose({}, wanted)).answers
+
+
+PRESETS = [{"preset": name} for name in ("minimal", "recommended", "everything")]
+
+
+@needs_chromium
+class TestRendering:
+    @pytest.mark.parametrize("name", NAMES)
+    def test_equals_copier(self, show, written, name):
+        rows = [subset.answers for subset in covering_array(3)]
+        choices = [(answers, name) for answers in (*PRESETS, *rows)]
+        assert differing(show(written), choices) == set()
+
+    @pytest.mark.proof
+    @pytest.mark.parametrize("name", NAMES)
+    def test_any_choice_equals_copier(self, show, written, name):
+        seed = os.environ.get("TORCH_TRICKS_SEED", name)
+        choices = [(answers, name) for answers in random_choices(300, seed)]
+        assert differing(show(written), choices) == set()
+
+    def test_a_corrupted_line_is_found(self, show, written, tmp_path):
+        text = written.read_text(encoding="utf-8")
+        line = "from {package}.optim.ema import ExponentialMovingAverage"
+        line = line.format(package=write_page.MARKS["package_name"])
+        corrupted = tmp_path / "corrupted.html"
+        corrupted.write_text(text.replace(line, line.upper(), 1), encoding="utf-8")
+        choices = [
+            (everything().answers, "Leaf Diseases"),
+            (PRESETS[0], "Leaf Diseases"),
+        ]
+        assert len(differing(show(corrupted), choices)) == 1
+
+    def test_names_are_those_of_copier(self, show, written, tmp_path):
+        page = show(written)
+        scalars = page.evaluate("(names) => names.map(yaml)", AWKWARD)
+        for name, scalar in zip(AWKWARD, scalars, strict=True):
+            assert as_yaml({"project_name": name}) == f"project_name: {scalar}\n"
+        names = [*OF_PACKAGES, "1.5"]
+        choices = [state(PRESETS[0], name) for name in names]
+        found = page.evaluate(DIGESTS, choices)
+        for name, ours in zip(names, found, strict=True):
+            answers = {"preset": "minimal", "project_name": name}
+            project = files(render_with_copier(tmp_path / name, answers))
+            del project[".copier-answers.yml"], ours[".copier-answers.yml"]
+            assert ours == {path: digest(text) for path, text in project.items()}
+
+    def test_other_names_are_refused_beside_the_field(self, show, written):
+        page = show(written, "#preset=minimal")
+        page.evaluate("element('name').maxLength = 99")
+        for name in ("", "a" * 61, "Blätter", 'a"b', "a/b", "test_1a"):
+            page.fill("#name", name)
+            assert page.get_attribute("#name", "aria-invalid") == "true", name
+            assert "Until then it is Leaf Diseases" in page.inner_text("#name-note")
+            assert "Leaf Diseases" in page.inner_text("#ours")
+
+
+def git_diff(before, after, directory):
+    """The numbers of the lines that git finds added, and of those that it finds removed."""
+    sides = [directory / "before", directory / "after"]
+    for path, text in zip(sides, (before, after), strict=True):
+        path.write_text(text, encoding="utf-8")
+    command = ["git", "diff", "--no-index", "--minimal", "--unified=0", *sides]
+    result = subprocess.run(command, capture_output=True, check=False, text=True)
+    added, removed = [], []
+    hunks = re.findall(r"^@@ -(\S+) \+(\S+) @@", result.stdout, re.MULTILINE)
+    for hunk in hunks:
+        for side, numbers in zip(hunk, (removed, added), strict=True):
+            first, _, count = side.partition(",")
+            numbers += range(int(first), int(first) + int(count or 1))
+    return added, removed
+
+
+def marks(lines):
+    """The same of the signs and texts that the page has."""
+    old = [sign for sign, _ in lines if sign != "+"]
+    new = [sign for sign, _ in lines if sign != "-"]
+    return (
+        [number for number, sign in enumerate(new, 1) if sign == "+"],
+        [number for number, sign in enumerate(old, 1) if sign == "-"],
+    )
+
+
+COMPARE = """([old, now]) => {
+    const [before, after] = [old, now].map((state) => render(data, state).files);
+    return [...new Set([...before.keys(), ...after.keys()])].map((path) => [
+        path, compare(before.get(path), after.get(path)).map(({ sign, text }) => [sign, text])]);
+}"""
+
+
+def ticks():
+    """Pairs of choices, without a trick and with it, from nothing and from everything."""
+    for trick in TRICKS:
+        if trick.choices:
+            continue
+        form = (*trick.forms, "none")[0]
+        alone = Subset.of(trick.name, parallel=form).answers
+        for whole in (alone, everything().answers):
+            left = [name for name in whole["tricks"] if name != trick.name]
+            needed = any(trick.name in other.needs for other in TRICKS)
+            if trick.name in whole["tricks"] and not (needed and whole != alone):
+                yield whole | {"tricks": left}, whole
+
+
+@needs_chromium
+class TestMarks:
+    @pytest.mark.parametrize("trick", ["amp", "grad_clipping"])
+    def test_a_tick_marks_what_diff_marks(self, show, written, tmp_path, trick):
+        before, after = (
+            render_files(answers)["train.py"]
+            for answers in (PRESETS[0], Subset.of(trick).answers)
+        )
+        added, removed = git_diff(before, after, tmp_path)
+        assert added
+        assert removed or trick == "grad_clipping"
+        page = show(written, "#preset=minimal")
+        page.check(f"#t-{trick}")
+        old, new = before.splitlines(), after.splitlines()
+        assert self.marked(page) == (added, [old[number - 1] for number in removed])
+        page.uncheck(f"#t-{trick}")
+        assert self.marked(page) == (removed, [new[number - 1] for number in added])
+
+    def marked(self, page):
+        """The numbers of the lines that are marked as added, and the texts of those removed."""
+        numbers = page.locator(".added .number").evaluate_all(
+            "(cells) => cells.map((cell) => Number(cell.dataset.n))"
+        )
+        return numbers, [
+            text.rstrip() for text in page.locator("del").all_inner_texts()
+        ]
+
+    def check(self, page, pairs, directory):
+        """Git finds as many lines; which ones may differ by empty ones around a block."""
+        for old, new in pairs:
+            sides = [render_files(answers) for answers in (old, new)]
+            for path, lines in page.evaluate(COMPARE, [state(old), state(new)]):
+                if path == ".copier-answers.yml":
+                    continue
+                before, after = (side.get(path, "") for side in sides)
+                old_lines, new_lines = before.splitlines(), after.splitlines()
+                assert [text for sign, text in lines if sign != "+"] == old_lines
+                assert [text for sign, text in lines if sign != "-"] == new_lines
+                if before == after:
+                    assert marks(lines) == ([], [])
+                    continue
+                ours, theirs = marks(lines), git_diff(before, after, directory)
+                for side, one, other in zip(
+                    (new_lines, old_lines), ours, theirs, strict=True
+                ):
+                    assert len(one) == len(other), path
+                    assert {side[n - 1] for n in {*one} ^ {*other}} <= {""}, path
+
+    def test_ticks_mark_what_diff_marks_in_every_file(self, show, written, tmp_path):
+        self.check(show(written), list(ticks())[::24], tmp_path)
+
+    @pytest.mark.proof
+    def test_any_tick_marks_what_diff_marks(self, show, written, tmp_path):
+        self.check(show(written), ticks(), tmp_path)
+
+    def test_the_margin_names_the_trick(self, show, written):
+        page = show(written, "#preset=everything&file=leaf_diseases/optim/ema.py")
+        assert page.inner_text(".why >> nth=0") == "ema"
+        page = show(written, "#preset=minimal")
+        assert page.locator(".due").count() == 0
+
+    def test_the_lines_of_a_trick_are_shown_when_asked_for(self, show, written):
+        page = show(written, "#preset=everything")
+        page.locator("[data-lines=ema]").click(force=True)
+        asked = self.marked(page)
+        page = show(written, "#preset=everything")
+        page.uncheck("#t-ema")
+        page.check("#t-ema")
+        assert self.marked(page) == asked
+
+    def test_only_what_a_trick_adds_is_left(self, show, written):
+        page = show(written, "#preset=recommended")
+        page.check("#t-ema")
+        lines = page.locator("#lines li").count()
+        page.check("#only")
+        assert page.locator("#lines li").count() < lines / 3
+        assert page.locator(".added").count() > 0
+        assert page.locator("[data-file='leaf_diseases/errors.py']").is_hidden()
+        while page.locator(".fold button").count():
+            page.locator(".fold button").first.click()
+        assert page.locator("#lines li").count() == lines
+
+
+@needs_chromium
+class TestForm:
+    def test_what_does_not_go_together_is_said_beside_it(self, show, written):
+        page = show(written, "#preset=minimal")
+        for name, reason in (("csv", "needs folders"), ("sync_bn", "needs parallel")):
+            box = page.locator(f"#t-{name}")
+            assert box.get_attribute("aria-disabled") == "true"
+            assert reason in page.inner_text(f"#w-{name}")
+            box.focus()
+            page.keyboard.press("Space")
+            assert not box.is_checked()
+            assert reason in page.inner_text("#status")
+        page.check("#t-folders")
+        page.check("#t-csv")
+        assert page.inner_text("#w-folders") == "csv needs it"
+        page.locator("#t-folders").click(force=True)
+        assert page.is_checked("#t-folders")
+        page.check("#t-channels_last")
+        page.locator("#forms label", has_text="fsdp").click(force=True)
+        assert page.is_checked("#forms [value=none]")
+        assert "channels_last" in page.inner_text("#forms-note")
+
+    def test_an_address_can_be_shared_and_back_works(self, show, written):
+        page = show(written, "#preset=minimal&name=Wheat+ears")
+        page.check("#t-ema")
+        page.click("#forms label:has([value=ddp])")
+        page.check("#t-sync_bn")
+        shared, code = page.url.partition("#")[2], page.inner_text("#lines")
+        page.go_back()
+        assert not page.is_checked("#t-sync_bn")
+        assert page.is_checked("#forms [value=ddp]")
+        page.go_back()
+        page.go_back()
+        assert page.is_checked("#presets [value=minimal]")
+        page.go_forward()
+        assert page.is_checked("#t-ema")
+        page = show(written, f"#{shared}")
+        assert page.is_checked("#t-sync_bn")
+        assert page.is_checked("#t-ema")
+        assert page.input_value("#name") == "Wheat ears"
+        assert page.locator("#lines .added").count() == 0
+        assert "SyncBatchNorm" in page.evaluate(
+            "[...project.files.values()].map(textOf).join('')"
+        )
+        assert code.count("wheat_ears") == page.inner_text("#lines").count("wheat_ears")
+
+    def test_an_address_of_what_does_not_exist_or_go_together(self, show, written):
+        page = show(
+            written, "#preset=custom&tricks=csv,sync_bn,ema,none&file=x&name=a%22"
+        )
+        assert page.evaluate("state.tricks") == ["ema"]
+        assert page.inner_text("#path") == "train.py"
+        assert page.input_value("#name") == "Leaf Diseases"
+
+    def test_another_name_leaves_the_file_open_and_the_lines_marked(
+        self, show, written
+    ):
+        page = show(written, "#preset=minimal&file=leaf_diseases/settings.py")
+        page.check("#t-ema")
+        marked = page.locator(".added").count()
+        page.fill("#name", "Wheat")
+        assert page.inner_text("#path") == "wheat/settings.py"
+        assert page.locator(".added").count() == marked > 0
+        assert "new wheat" in page.inner_text("#ours")
+
+    def test_a_command_is_copied(self, show, written):
+        page = show(written)
+        page.click("[data-copy=ours]")
+        page.locator("[data-copy=ours]", has_text="Copied").wait_for()
+        page.fill("#name", "")
+        page.keyboard.press("Control+V")
+        assert page.input_value("#name") == page.inner_text("#ours")[:80]
+
+    def test_every_control_has_a_name(self, show, written):
+        page = show(written)
+        unnamed = page.evaluate("""() => [...document.querySelectorAll("button, input, a")]
+            .filter((one) => !one.ariaLabel && !one.textContent.trim() && !one.labels?.length)
+            .map((one) => one.outerHTML)""")
+        assert unnamed == []
+
+    def test_a_phone_shows_one_part_at_a_time(self, show, written):
+        page = show(written)
+        page.set_viewport_size({"width": 390, "height": 844})
+        parts = ("tricks", "files", "code", "get")
+        for part in parts:
+            page.click(f"[data-tab={part}]")
+            assert [one for one in parts if page.is_visible(f"#{one}")] == [part]
+            width = page.evaluate("document.documentElement.scrollWidth")
+            assert width == 390
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    """A repository of the template with a version, and the page of that."""
+    work = tmp_path_factory.mktemp("release") / "template"
+    work.mkdir()
+    begin(work)
+    page = work.parent / "index.html"
+    page.write_text(write_page.page(str(work), "v0.1.0"), encoding="utf-8")
+    return page
+
+
+def run_here(command, directory):
+    """Runs a command that the page shows, in this process."""
+    words = shlex.split(command)
+    directory.mkdir()
+    with chdir(directory), local.cwd(directory):
+        if words[0] == "torch-tricks":
+            run(*words[1:])
+        else:
+            with quick_copier():
+                CopierApp.run([*words[1:], "--quiet"], exit=False)
+
+
+def run_as_typed(command, directory):
+    """Runs it as whoever copies it would, but for the tools' being those of this clone."""
+    words = shlex.split(command)
+    directory.mkdir()
+    module, first = ("torch_tricks", 1) if words[0] == "torch-tricks" else ("copier", 2)
+    result = python("-m", module, *words[first:], cwd=directory)
+    assert result.returncode == 0, result.stderr
+
+
+FIRST = ("custom", "ddp", ["folders", "seeding", "ema", "amp", "sync_bn"])
+OTHERS = [
+    ("custom", "none", []),
+    ("custom", "dp", ["swa"]),
+    ("custom", "none", RECOMMENDED),
+    ("recommended", "none", []),
+    ("minimal", "none", []),
+    ("everything", "dp", []),
+]
+
+
+@needs_chromium
+@pytest.mark.parametrize(
+    ("preset", "parallel", "tricks", "runs"),
+    [
+        (*FIRST, run_here),
+        pytest.param(*FIRST, run_as_typed, marks=pytest.mark.proof),
+        *(pytest.param(*other, run_here, marks=pytest.mark.proof) for other in OTHERS),
+    ],
+)
+def test_zip_and_commands_give_the_same_project(
+    show, release, tmp_path, preset, parallel, tricks, runs
+):
+    fragment = f"#name=-Wheat+1.5&preset={preset}&parallel={parallel}"
+    page = show(release, f"{fragment}&tricks={','.join(tricks)}")
+    with page.expect_download() as download:
+        page.click("#download")
+    assert download.value.suggested_filename == "wheat-1-5.zip"
+    with zipfile.ZipFile(download.value.path()) as archive:
+        assert archive.testzip() is None
+        assert {entry.external_attr >> 16 for entry in archive.infolist()} == {0o100644}
+        archive.extractall(tmp_path)
+    unpacked = tmp_path / "wheat-1-5"
+    for command in ("ours", "theirs"):
+        directory = tmp_path / command
+        runs(page.inner_text(f"#{command}"), directory)
+        assert files(directory / "wheat-1-5") == files(unpacked)
+    git(tmp_path, "init", "--quiet", str(unpacked))
+    commit(unpacked)
+    found = json.loads(run("status", "--json", "--project", unpacked))
+    assert found["version"] == "v0.1.0"
+    assert found["edited"] == []
+
+
+@needs_chromium
+def test_from_a_server_the_handbook_is_beside_it(show, written):
+    handler = functools.partial(
+        http.server.SimpleHTTPRequestHandler, directory=written.parent
+    )
+    handler.func.log_message = lambda *_: None
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = show(f"http://127.0.0.1:{server.server_port}/index.html")
+        page.check("#t-swa")
+        links = page.locator("a.page").evaluate_all(
+            "(links) => links.map((link) => link.getAttribute('href'))"
+        )
+        server.shutdown()
+    pages = {f"../tricks/{path.stem}/" for path in ROOT.glob("docs/tricks/*.md")}
+    assert {*links} == pages
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{{ project_name | upper }}",
+        "{{ preset }}",
+        "{{author}}",
+        "{# nothing #}",
+        '{% if "unheard_of" in chosen %}',
+        "{% if preset %}",
+        '{% if parallel[0] == "d" %}',
+    ],
+)
+def test_what_the_page_does_not_know_is_named_with_its_place(line, tmp_path):
+    (tmp_path / "notes.txt.jinja").write_text(f"a\n{line}\n", encoding="utf-8")
+    if line.startswith("{%"):
+        with (tmp_path / "notes.txt.jinja").open("a") as notes:
+            notes.write("b\n{% endif %}\n")
+    template = read_template(tmp_path, own_questions())
+    with pytest.raises(UnknownConstruct, match=r"^notes\.txt\.jinja:[23]: "):
+        write_page.read(template, own_questions())
+
+
+def test_nothing_in_the_data_ends_its_script():
+    assert "<" not in write_page.embedded({"a": "</script><!--"})
+
+
+def test_the_command_writes_the_page(tmp_path):
+    path = tmp_path / "site" / "index.html"
+    command = [sys.executable, ROOT / "tools" / "write_page.py", path]
+    result = subprocess.run(command, capture_output=True, check=True, text=True)
+    assert str(path) in result.stdout
+    assert "@@" not in path.read_text(encoding="utf-8").partition("<script>")[0]

@@ -1,0 +1,242 @@
+"""Writes the page on which tricks are picked: make page.
+
+One file with its styles, its scripts and the template as data, which needs no server. What it
+shows is what `lines.py` renders, and `docs/page/render.js` says how the page does it.
+"""
+
+import argparse
+import ast
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch_tricks import lines
+from torch_tricks.catalogue import own_catalogue, own_questions
+from torch_tricks.git import git
+from torch_tricks.lines import (
+    PLACE,
+    PLACES,
+    Condition,
+    Template,
+    UnknownConstruct,
+)
+from torch_tricks.quick import questions_of, reserved_names
+from torch_tricks.template import PUBLISHED
+
+ROOT = Path(__file__).parents[1]
+PARTS = ROOT / "docs" / "page"
+HANDBOOK = "../tricks/NAME/"
+"""Where the page of a trick lies, seen from this one."""
+
+NAMES = ("package_name", "distribution_name", "project_name", "answers")
+"""What the page fills in, each in the place of a character that no template holds."""
+
+MARKS = dict(zip(NAMES, "\ue000\ue001\ue002\ue003", strict=True))
+
+FILLED_IN = {
+    "package_name": MARKS["package_name"],
+    'package_name | replace("_", "-")': MARKS["distribution_name"],
+    "project_name": MARKS["project_name"],
+    "_copier_answers | to_nice_yaml": MARKS["answers"],
+}
+
+Tree = list[Any]
+"""A condition: `["in", trick]`, `["==", "parallel", form]`, and `and`, `or` and `not` of trees."""
+
+
+class Conditions:
+    """Numbers what blocks ask for, so that each is asked once."""
+
+    def __init__(self, computed: Mapping[str, str], given: Mapping[str, Any]) -> None:
+        self.computed, self.given = computed, given
+        self.trees: list[Tree] = []
+        self.numbers: dict[Condition, int] = {}
+
+    def number(self, condition: Condition) -> int:
+        """Returns the place of a condition among the trees."""
+        if condition not in self.numbers:
+            literals = [
+                self.tree(lines.parse(expression))
+                if wanted
+                else ["not", self.tree(lines.parse(expression))]
+                for expression, wanted in condition
+            ]
+            self.trees.append(literals[0] if len(literals) == 1 else ["and", *literals])
+            self.numbers[condition] = len(self.trees) - 1
+        return self.numbers[condition]
+
+    def tree(self, node: ast.expr) -> Tree:
+        """Returns a condition as data.
+
+        Raises:
+            UnknownConstruct: the page does not know how to ask this.
+        """
+        match node:
+            case ast.BoolOp(op, values):
+                name = "and" if isinstance(op, ast.And) else "or"
+                return [name, *map(self.tree, values)]
+            case ast.UnaryOp(ast.Not(), operand):
+                return ["not", self.tree(operand)]
+            case ast.Compare(left, [ast.NotIn() | ast.NotEq() as op], right):
+                positive = ast.In() if isinstance(op, ast.NotIn) else ast.Eq()
+                return ["not", self.tree(ast.Compare(left, [positive], right))]
+            case ast.Compare(ast.Constant(str(name)), [ast.In()], [ast.Name("chosen")]):
+                if name in own_catalogue():
+                    return ["in", name]
+            case ast.Compare(ast.Name("parallel"), [ast.Eq()], [ast.Constant(form)]):
+                return ["==", "parallel", form]
+            case ast.Compare(ast.Name("parallel"), [ast.In()], [ast.Tuple(forms)]):
+                each = (ast.Compare(node.left, [ast.Eq()], [form]) for form in forms)
+                return ["or", *map(self.tree, each)]
+            case ast.Name("chosen"):
+                return ["or", *(["in", name] for name in own_catalogue())]
+            case ast.Name(name) if name in self.computed:
+                return self.tree(lines.parse(self.computed[name]))
+            case ast.Name(name) if name in self.given:
+                # What the page does not ask for is known: an empty `and` holds, an empty `or` not.
+                return ["and" if self.given[name] else "or"]
+        raise UnknownConstruct(ast.unparse(node))
+
+
+def read(template: Template, questions: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what the page needs to know of a template.
+
+    Raises:
+        UnknownConstruct: the page does not know something in it; it says where that is.
+    """
+    given = {name: questions[name]["default"] for name in ("author", "description")}
+    conditions = Conditions(template.computed, given)
+    files: dict[str, list[Any]] = {}
+    for source in template.sources:
+        # Several templates of one file never have their conditions met together.
+        file = files.setdefault(
+            marked(source.target, given, source.path, 1), [mode_of(source.mode), []]
+        )
+        blocks = []
+        for block in source.blocks:
+            try:
+                number = conditions.number(block.condition)
+            except UnknownConstruct as error:
+                where = f"{source.path}:{block.line}"
+                raise UnknownConstruct(f"{where}: {error}") from error
+            blocks.append([number, marked(block.text, given, source.path, block.line)])
+        try:
+            file[1].append([conditions.number(source.condition), blocks])
+        except UnknownConstruct as error:
+            raise UnknownConstruct(f"{source.path}:1: {error}") from error
+    return {
+        "names": {mark: name for name, mark in MARKS.items()},
+        "conditions": conditions.trees,
+        "files": [[path, *file] for path, file in files.items()],
+        "tricks": [trick_of(name) for name in own_catalogue()],
+        "presets": choices_of(questions["preset"]),
+        "forms": choices_of(questions["parallel"]),
+        "reserved": sorted(reserved_names(questions_of(questions))),
+        "given": given,
+    }
+
+
+def mode_of(mode: int) -> int:
+    """Returns the permissions of a file, whatever the mask was when it was checked out."""
+    return 0o755 if mode & 0o100 else 0o644
+
+
+def marked(text: str, given: Mapping[str, Any], path: str, line: int) -> str:
+    """Returns a text with a mark for each name, and with all that is known filled in."""
+
+    def unknown(at: int) -> UnknownConstruct:
+        number = line + text.count("\n", 0, at)
+        return UnknownConstruct(f"{path}:{number}: {text[at:].splitlines()[0].strip()}")
+
+    def value(found: re.Match[str]) -> str:
+        expression, strips, end = found.groups()
+        if expression in FILLED_IN:
+            filled = FILLED_IN[expression]
+        elif expression in PLACES:
+            try:
+                filled = PLACES[expression](given)
+            except KeyError as error:
+                raise unknown(found.start()) from error
+        else:
+            raise unknown(found.start())
+        return filled + ("" if strips else end)
+
+    if other := re.search("[\ue000-\uf8ff]", text):
+        raise unknown(other.start())
+    blanked = PLACE.sub(lambda found: " " * len(found[0]), text)
+    if path.endswith(lines.SUFFIX) and (other := re.search(r"\{[{%#]", blanked)):
+        raise unknown(other.start())
+    return PLACE.sub(value, text)
+
+
+def trick_of(name: str) -> dict[str, Any]:
+    """Returns what the page says of a trick, and what it goes with."""
+    trick = own_catalogue()[name]
+    entries = ("name", "title", "buys", "group", "wants", "recommended")
+    lists = ("goes_with", "needs", "excludes", "forms", "choices")
+    values = {entry: getattr(trick, entry) for entry in (*entries, *lists)}
+    return {entry: value for entry, value in values.items() if value}
+
+
+def choices_of(question: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the choices of a question, each with what it means."""
+    return {
+        value: label.partition(": ")[2] for label, value in question["choices"].items()
+    }
+
+
+def version_here() -> str:
+    """Returns the version of the template as Copier records it, and says if it is not all."""
+    version = git("describe", "--tags", "--always", cwd=ROOT).strip()
+    if git("status", "--porcelain", "--", "copier.yml", "template", cwd=ROOT):
+        print(
+            f"note: the template has changes that {version} has not, so what this page makes "
+            "cannot be updated: commit them first"
+        )
+    return version
+
+
+def embedded(data: Any) -> str:
+    """Returns JSON that can stand in a page: nothing in it ends a script."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
+
+
+def page(source: str, version: str) -> str:
+    """Returns the page of the template that is here.
+
+    Args:
+        source: where Copier gets the template, for what the page makes.
+        version: the tag or commit.
+    """
+    data = read(lines.own_template(), own_questions())
+    data |= {"source": source, "version": version, "handbook": HANDBOOK}
+    data["published"] = PUBLISHED
+    recorded = {"_commit": version, "_src_path": source, **data["given"]}
+    data["recorded"] = lines.as_yaml(recorded)
+    parts = {path.name: path.read_text(encoding="utf-8") for path in PARTS.iterdir()}
+    parts["data"] = embedded(data)
+    return re.sub(r"@@([\w.]+)@@", lambda found: parts[found[1]], parts["page.html"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("output", type=Path, nargs="?", default=ROOT / "build/site/pick/index.html")
+    add("--source", default=PUBLISHED, help="where projects get their updates from")
+    add("--version", help="a tag or commit; by default what git calls this one")
+    options = parser.parse_args()
+    version = options.version or version_here()
+    try:
+        text = page(options.source, version)
+    except UnknownConstruct as error:
+        raise SystemExit(f"the page cannot render this: {error}") from error
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(text, encoding="utf-8", newline="\n")
+    print(f"{options.output}: {len(text.encode()):,} bytes, of {version}")
+
+
+if __name__ == "__main__":
+    main()
