@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 import release
+from address import ADDRESS, REPOSITORY, is_published
 from release import Entry, Surface, read_changelog
 from subsets import ROOT
 from versions import NEW_TRICK, git
@@ -195,6 +196,65 @@ def test_a_candidate_whose_version_is_taken(candidate):
     git(candidate, "tag", "--delete", "v0.2.0")
     [problem] = release.stated_problems(candidate, "0.2.0")
     assert "v0.3.0 is out already" in problem
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        ADDRESS,
+        f"{ADDRESS}.git",
+        f"{ADDRESS.upper()}/",
+        f"https://token@github.com/{REPOSITORY}.git",
+        f"git@github.com:{REPOSITORY}.git",
+        f"ssh://git@github.com/{REPOSITORY}",
+    ],
+)
+def test_the_published_repository_has_several_urls(url, candidate):
+    git(candidate, "remote", "add", "origin", url)
+    assert list(release.origin_problems(candidate)) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://github.com/somebody/torch-tricks",
+        f"https://github.com.example.org/{REPOSITORY}",
+        f"https://example.org/github.com/{REPOSITORY}",
+        f"{ADDRESS}-fork",
+        f"/somewhere/{REPOSITORY}",
+    ],
+)
+def test_no_other_repository_is_the_published_one(url):
+    assert not is_published(url)
+
+
+@pytest.mark.parametrize(
+    ("origin", "problem"),
+    [
+        ("https://me:secret@github.com/somebody/torch-tricks", "https://github.com/so"),
+        ("", f"git remote add origin {ADDRESS}"),
+        (ADDRESS, ""),
+    ],
+)
+def test_a_clone_of_another_repository_is_refused(
+    origin, problem, tmp_path, monkeypatch, capsys
+):
+    """Its wheel would make projects from a template that is not its own."""
+    git(tmp_path, "clone", "--quiet", "--shared", ROOT, "clone")
+    clone = tmp_path / "clone"
+    git(clone, "remote", "remove", "origin")
+    if origin:
+        git(clone, "remote", "add", "origin", origin)
+    monkeypatch.setattr(release, "ROOT", clone)
+    monkeypatch.setattr(sys, "argv", ["release.py", "0.0.1"])
+    # There is no such version to release.
+    with pytest.raises(SystemExit):
+        release.main()
+    lines = capsys.readouterr().out.splitlines()
+    named = [line for line in lines if "origin" in line]
+    assert len(named) == bool(problem)
+    assert problem in "".join(named)
+    assert "secret" not in "".join(lines)
 
 
 @pytest.mark.proof
