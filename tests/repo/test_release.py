@@ -10,6 +10,7 @@ import pytest
 import release
 from address import ADDRESS, REPOSITORY, is_published
 from release import Entry, Surface, read_changelog
+from release_notes import notes
 from subsets import ROOT
 from versions import NEW_TRICK, git
 from versions import replace as replace_text
@@ -47,6 +48,18 @@ def test_the_changelog_has_its_form_and_begins_with_this_version():
 def test_a_changelog_of_another_form_is_refused(text, sentence):
     with pytest.raises(ValueError, match=sentence):
         read_changelog(f"# Changelog\n\n{text}")
+
+
+def test_the_notes_of_a_release_are_its_section():
+    text = "# Changelog\n\n## 0.10.0 - 2031-05-17\n\nNew.\n\n### Added\n\n- x\n\n"
+    text += "## 0.1.0 - 2031-01-01\n\n### Added\n\n- y\n"
+    assert notes(text, "0.10.0") == "New.\n\n### Added\n\n- x\n"
+    assert notes(text, "0.1.0") == "### Added\n\n- y\n"
+    for version in ("0.2.0", "0.1", "0.1.00"):
+        with pytest.raises(ValueError, match=f"nothing about {version}"):
+            notes(text, version)
+    newest = read_changelog(CHANGELOG)[0]
+    assert all(part in notes(CHANGELOG, newest.version) for part in newest.sections)
 
 
 @pytest.mark.parametrize(
