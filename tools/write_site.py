@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build"
 PAGE = BUILD / "site" / "pick" / "index.html"
 """The page in which tricks are picked, as `make page` writes it."""
-FIRST = {
+ELSEWHERE = {
     "docs/README.md": "handbook.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -30,6 +30,7 @@ FIRST = {
     "docs/site/start.md": "start.md",
     "docs/site/tricks.md": "tricks/index.md",
 }
+"""The pages that have another place on the site than in the repository, or below docs."""
 GUIDES = ("command-line", "data", "resuming", "several-processes", "updating", "files")
 PROJECT = ("contributing", "releasing", "security", "changelog")
 FIGURES = ("recommended", "figures", "proof")
@@ -48,7 +49,7 @@ def pages(root: Path = ROOT) -> dict[str, str]:
     """Returns the pages of the site by their place in the repository."""
     handbook = [*root.glob("docs/*.md"), *root.glob("docs/tricks/*.md")]
     names = sorted(path.relative_to(root).as_posix() for path in handbook)
-    return {name: name.removeprefix("docs/") for name in names} | FIRST
+    return {name: name.removeprefix("docs/") for name in names} | ELSEWHERE
 
 
 def rewrite_links(text: str, source: str, page: str, staged: dict[str, str]) -> str:
@@ -157,7 +158,7 @@ def as_toml(value: Any) -> str:
         return f"{{ {', '.join(rows)} }}"
     if isinstance(value, list):
         return f"[{', '.join(map(as_toml, value))}]"
-    return json.dumps(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def stage(build: Path = BUILD, page: Path = PAGE) -> Path:
