@@ -5,7 +5,8 @@ PYTHON ?= python3
 SUPPORT = PYTHONPATH=tests/support
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test proof try ledger lint docs page chromium bench gpu gpu.tar.gz release-check clean
+.PHONY: demo test proof try ledger lint docs page chromium site site-serve bench gpu
+.PHONY: gpu.tar.gz release-agrees release-check clean
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -74,6 +75,15 @@ chromium:
 	command -v chromium google-chrome || \
 		{ $(SUDO) apt-get update && $(SUDO) apt-get install --yes chromium; }
 
+# The handbook, the README and the page to pick tricks in as one site, in build/site.
+site: page
+	.venv/bin/python tools/write_site.py
+	.venv/bin/zensical build --strict --clean --config-file build/zensical.toml
+
+# Shows it in a browser, until Ctrl-C. What is edited is there after the next make site.
+site-serve: site
+	.venv/bin/python -m http.server --bind 127.0.0.1 --directory build/site 8000
+
 .venv/installed-bench: .venv/installed
 	.venv/bin/python $(PIP) --editable ".[bench]"
 	touch $@
@@ -103,10 +113,13 @@ build/projects:
 	.venv/bin/python benchmarks/tricks.py --render $@.new/benchmarks
 	mv $@.new $@
 
+# Whether the files, the tags and the address agree on a version, and earlier ones update to it.
+release-agrees: .venv/installed
+	$(SUPPORT) .venv/bin/python tools/release.py $(VERSION)
+
 # Checks whether a version can be released: make release-check VERSION=0.2.0
 # Its wheel is installed as anybody would, from the package index.
-release-check: .venv/installed
-	$(SUPPORT) .venv/bin/python tools/release.py $(VERSION)
+release-check: release-agrees
 	rm -rf build/release
 	.venv/bin/python -m hatchling build -t wheel -d build/release
 	$(PYTHON) -m venv build/release/environment

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import copier
 import yaml
+from address import ADDRESS, is_published
 from rendering import PACKAGE, PROJECT
 from subsets import ROOT
 from torch_tricks.catalogue import read_catalogue
@@ -205,6 +206,24 @@ def stated_problems(root: Path, version: str) -> Iterator[str]:
         yield f"{tags[-1]} is out already: take a higher version"
 
 
+def origin_problems(root: Path) -> Iterator[str]:
+    """Yields why projects would be made from another repository than this clone's own."""
+    command = ["git", "-C", root, "remote", "get-url", "origin"]
+    found = subprocess.run(command, capture_output=True, check=False, encoding="utf-8")
+    if found.returncode:
+        yield (
+            "this clone has no remote called origin, so nobody can tell whose repository "
+            f"the wheel would use: git remote add origin {ADDRESS}"
+        )
+    elif not is_published(url := found.stdout.strip()):
+        # There may be a password in it, which no log should show.
+        shown = re.sub(r"//[^/@]*@", "//", url)
+        yield (
+            f"the wheel would make projects from {ADDRESS}, but origin is {shown}: "
+            "docs/releasing.md says how to move the address"
+        )
+
+
 def released(root: Path) -> list[str]:
     """Returns the tags of versions, the newest last."""
     tags = re.findall(r"^v\d+\.\d+\.\d+$", git(root, "tag"), re.MULTILINE)
@@ -261,7 +280,11 @@ def main() -> None:
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         print("name the version: make release-check VERSION=1.2.0", file=sys.stderr)
         raise SystemExit(2)
-    problems = [*stated_problems(ROOT, version), *lost_names(ROOT)]
+    problems = [
+        *origin_problems(ROOT),
+        *stated_problems(ROOT, version),
+        *lost_names(ROOT),
+    ]
     older = [tag for tag in released(ROOT) if parse(tag) < parse(version)]
     if not older:
         print("no earlier version is tagged: there is nothing to update from")
@@ -272,7 +295,7 @@ def main() -> None:
         print(problem)
     if problems:
         raise SystemExit(1)
-    print(f"{version} agrees with pyproject.toml, CHANGELOG.md and the tags")
+    print(f"{version} agrees with pyproject.toml, CHANGELOG.md, the tags and origin")
 
 
 def compared_problems(old: str, version: str, directory: Path) -> Iterator[str]:

@@ -28,7 +28,7 @@ def hub(tmp_path_factory):
     commit(work)
     git(work, "tag", "v0.2.0")
     hub = tmp_path_factory.mktemp("hub")
-    bare = hub / "org" / "torch-tricks.git"
+    bare = hub / versions.REPOSITORY
     git(hub, "clone", "--quiet", "--bare", str(work), str(bare))
     return hub
 
@@ -47,9 +47,9 @@ def strict(hub, tmp_path_factory):
         edit(work / "copier.yml", row, f"    {name}:\n      {binding}\n      title:")
     commit(work)
     git(work, "tag", "v0.2.0")
-    bare = hub / "org" / "strict-tricks.git"
+    bare = hub / versions.REPOSITORY.replace("torch-tricks", "strict-tricks")
     git(hub, "clone", "--quiet", "--bare", str(work), str(bare))
-    return "gh:org/strict-tricks"
+    return SOURCE.replace("torch-tricks", "strict-tricks")
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from commands import RECOMMENDED, commit, custom, git, run
 from subsets import ROOT, TRICKS
 from torch_tricks.errors import Refusal
 from torch_tricks.questions import Questions
-from versions import NEW_TRICK
+from versions import NEW_TRICK, REPOSITORY
 
 
 class TestChoices:
@@ -101,7 +101,7 @@ class TestShow:
         self, hub, project, monkeypatch, version, answers
     ):
         """A template on this disk is read as lines, and rendered in a tenth of the time."""
-        source = str(hub / "org" / "torch-tricks.git")
+        source = str(hub / REPOSITORY)
         project(source=source, version=version, **answers)
         looks = (["list"], ["show", "ema"], ["show", "parallel=ddp"])
         with monkeypatch.context() as patched:

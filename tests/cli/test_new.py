@@ -13,7 +13,7 @@ from rendering import render
 from subsets import ROOT, TRICKS
 from torch_tricks import cli
 from typer.testing import CliRunner
-from versions import NEW_TRICK
+from versions import NEW_TRICK, REPOSITORY
 
 LESS_AMP = [name for name in RECOMMENDED if name != "amp"]
 
@@ -109,8 +109,8 @@ class TestNew:
     def test_a_relative_template_is_found_again_from_the_project(
         self, hub, tmp_path, monkeypatch
     ):
-        monkeypatch.chdir(hub / "org")
-        template = "torch-tricks.git"
+        folder, template = (hub / REPOSITORY).parent, Path(REPOSITORY).name
+        monkeypatch.chdir(folder)
         run(
             "new",
             tmp_path / "leaves",
@@ -123,13 +123,13 @@ class TestNew:
         answers = yaml.safe_load(
             (tmp_path / "leaves" / ".copier-answers.yml").read_text()
         )
-        assert answers["_src_path"] == str(hub / "org" / template)
+        assert answers["_src_path"] == str(folder / template)
         assert answers["_commit"] == "v0.2.0"
 
     def test_an_uncommitted_template_gets_a_note(self, hub, tmp_path):
         # In a process of its own, which clones the template each time.
         clone = tmp_path / "clone"
-        git(hub, "clone", "--quiet", str(hub / "org" / "torch-tricks.git"), str(clone))
+        git(hub, "clone", "--quiet", str(hub / REPOSITORY), str(clone))
         edit(clone / "copier.yml", "_envops:", "# Changed\n_envops:")
         options = ("--defaults", "--template", clone, "--ref", "HEAD")
         result = python("-m", "torch_tricks", "new", tmp_path / "leaves", *options)

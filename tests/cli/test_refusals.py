@@ -24,6 +24,7 @@ from commands import (
 from plumbum import local
 from rendering import PACKAGE
 from torch_tricks.git import Scratch
+from versions import REPOSITORY
 
 WRONG = [
     ("[swa]", "swa needs amp"),
@@ -197,9 +198,7 @@ class TestRefusals:
         commit(project)
 
     def lost_template(project):
-        edit(
-            project / ".copier-answers.yml", "gh:org/torch-tricks", "/nowhere/template"
-        )
+        edit(project / ".copier-answers.yml", SOURCE, "/nowhere/template")
         commit(project)
 
     def another_template(project):
@@ -209,7 +208,7 @@ class TestRefusals:
         git(other, "init", "--quiet")
         commit(other)
         git(other, "tag", "v0.1.0")
-        edit(project / ".copier-answers.yml", "gh:org/torch-tricks", str(other))
+        edit(project / ".copier-answers.yml", SOURCE, str(other))
         commit(project)
 
     def untracked_in_the_way(project):
@@ -446,7 +445,7 @@ class TestWhatGitDoesNotSee:
 
     def test_a_template_of_somebody_else(self, project, hub, monkeypatch, tmp_path):
         clone = tmp_path / "clone"
-        git(hub, "clone", "--quiet", str(hub / "org" / "torch-tricks.git"), str(clone))
+        git(hub, "clone", "--quiet", str(hub / REPOSITORY), str(clone))
         directory = project(preset="minimal")
         edit(directory / ".copier-answers.yml", SOURCE, str(clone))
         commit(directory)

@@ -226,7 +226,9 @@ def example(tmp_path_factory):
     copy = tmp_path_factory.mktemp("example")
     for name in ("template", "generator", "docs", "tests", "tools"):
         shutil.copytree(ROOT / name, copy / name)
-    for path in (ROOT / "copier.yml", ROOT / "pyproject.toml", *ROOT.glob("*.md")):
+    for name in ("copier.yml", "pyproject.toml", "CITATION.cff", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    for path in ROOT.glob("*.md"):
         shutil.copy(path, copy)
     # Else git would take the paths for those of a repository around the copy.
     environment = os.environ | {"GIT_CEILING_DIRECTORIES": str(copy.parent)}

@@ -8,6 +8,7 @@ import sys
 import tomllib
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from packaging.requirements import Requirement
@@ -159,6 +160,21 @@ def run(*command, cwd=None, env=None, code=0):
     )
     assert result.returncode == code, result.stderr
     return result.stderr if code else result.stdout
+
+
+def test_the_wheel_has_the_licence(wheel):
+    with ZipFile(wheel) as archive:
+        [name] = (name for name in archive.namelist() if name.endswith("/LICENSE"))
+        assert archive.read(name) == (ROOT / "LICENSE").read_bytes()
+        [name] = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        metadata = archive.read(name).decode()
+    assert "\nLicense-Expression: MIT\n" in metadata
+
+
+def test_a_project_has_no_licence_of_ours(project):
+    """It belongs to whoever rendered it."""
+    assert not [path for path in project.rglob("*") if "licen" in path.name.lower()]
+    assert "license" not in (project / "pyproject.toml").read_text(encoding="utf-8")
 
 
 def test_the_wheel_makes_projects_in_an_empty_environment(

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import pytest
 import release
+from address import ADDRESS, REPOSITORY, is_published
 from release import Entry, Surface, read_changelog
+from release_notes import notes
 from subsets import ROOT
 from versions import NEW_TRICK, git
 from versions import replace as replace_text
@@ -46,6 +48,18 @@ def test_the_changelog_has_its_form_and_begins_with_this_version():
 def test_a_changelog_of_another_form_is_refused(text, sentence):
     with pytest.raises(ValueError, match=sentence):
         read_changelog(f"# Changelog\n\n{text}")
+
+
+def test_the_notes_of_a_release_are_its_section():
+    text = "# Changelog\n\n## 0.10.0 - 2031-05-17\n\nNew.\n\n### Added\n\n- x\n\n"
+    text += "## 0.1.0 - 2031-01-01\n\n### Added\n\n- y\n"
+    assert notes(text, "0.10.0") == "New.\n\n### Added\n\n- x\n"
+    assert notes(text, "0.1.0") == "### Added\n\n- y\n"
+    for version in ("0.2.0", "0.1", "0.1.00"):
+        with pytest.raises(ValueError, match=f"nothing about {version}"):
+            notes(text, version)
+    newest = read_changelog(CHANGELOG)[0]
+    assert all(part in notes(CHANGELOG, newest.version) for part in newest.sections)
 
 
 @pytest.mark.parametrize(
@@ -195,6 +209,65 @@ def test_a_candidate_whose_version_is_taken(candidate):
     git(candidate, "tag", "--delete", "v0.2.0")
     [problem] = release.stated_problems(candidate, "0.2.0")
     assert "v0.3.0 is out already" in problem
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        ADDRESS,
+        f"{ADDRESS}.git",
+        f"{ADDRESS.upper()}/",
+        f"https://token@github.com/{REPOSITORY}.git",
+        f"git@github.com:{REPOSITORY}.git",
+        f"ssh://git@github.com/{REPOSITORY}",
+    ],
+)
+def test_the_published_repository_has_several_urls(url, candidate):
+    git(candidate, "remote", "add", "origin", url)
+    assert list(release.origin_problems(candidate)) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://github.com/somebody/torch-tricks",
+        f"https://github.com.example.org/{REPOSITORY}",
+        f"https://example.org/github.com/{REPOSITORY}",
+        f"{ADDRESS}-fork",
+        f"/somewhere/{REPOSITORY}",
+    ],
+)
+def test_no_other_repository_is_the_published_one(url):
+    assert not is_published(url)
+
+
+@pytest.mark.parametrize(
+    ("origin", "problem"),
+    [
+        ("https://me:secret@github.com/somebody/torch-tricks", "https://github.com/so"),
+        ("", f"git remote add origin {ADDRESS}"),
+        (ADDRESS, ""),
+    ],
+)
+def test_a_clone_of_another_repository_is_refused(
+    origin, problem, tmp_path, monkeypatch, capsys
+):
+    """Its wheel would make projects from a template that is not its own."""
+    git(tmp_path, "clone", "--quiet", "--shared", ROOT, "clone")
+    clone = tmp_path / "clone"
+    git(clone, "remote", "remove", "origin")
+    if origin:
+        git(clone, "remote", "add", "origin", origin)
+    monkeypatch.setattr(release, "ROOT", clone)
+    monkeypatch.setattr(sys, "argv", ["release.py", "0.0.1"])
+    # There is no such version to release.
+    with pytest.raises(SystemExit):
+        release.main()
+    lines = capsys.readouterr().out.splitlines()
+    named = [line for line in lines if "origin" in line]
+    assert len(named) == bool(problem)
+    assert problem in "".join(named)
+    assert "secret" not in "".join(lines)
 
 
 @pytest.mark.proof

@@ -9,10 +9,11 @@ import sys
 from rendering import PROJECT
 from subsets import ROOT, TRICKS
 from torch_tricks import cli
+from torch_tricks.template import PUBLISHED
 from typer.testing import CliRunner
 
 GIT = shutil.which("git")
-SOURCE = "gh:org/torch-tricks"
+SOURCE = PUBLISHED
 NAME = PROJECT["project_name"]
 
 

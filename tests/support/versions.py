@@ -1,7 +1,7 @@
 """Versions of the template: the one at hand, and what later ones may bring.
 
-Each is a commit with a tag in a bare repository, which Copier reaches as
-`gh:org/torch-tricks` without a network.
+Each is a commit with a tag in a bare repository, which Copier reaches at
+the published address without a network.
 """
 
 import os
@@ -15,8 +15,11 @@ from unittest import mock
 
 import plumbum
 from subsets import ROOT
+from torch_tricks.template import PUBLISHED
 
-SOURCE = "gh:org/torch-tricks"
+SOURCE = PUBLISHED
+REPOSITORY = f"{PUBLISHED.removeprefix('gh:')}.git"
+"""Where the hub has it."""
 IDENTITY = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
@@ -214,7 +217,7 @@ class Hub:
                 derive(work)
             self.release(work, tag)
         (directory / "settings.yml").write_text("{}\n")
-        bare = directory / "hub" / "org" / "torch-tricks.git"
+        bare = directory / "hub" / REPOSITORY
         git(directory, "clone", "--quiet", "--bare", work, bare)
 
     def release(self, work: Path, tag: str) -> None:

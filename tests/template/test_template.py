@@ -14,6 +14,7 @@ import jinja2
 import pytest
 import yaml
 from subsets import TRICKS
+from versions import REPOSITORY, SOURCE
 
 ROOT = Path(__file__).parents[2]
 COPIER = Path(sys.executable).with_name("copier")
@@ -297,7 +298,7 @@ def git(directory, *arguments):
 
 @pytest.fixture
 def published(tmp_path):
-    """The template, tagged v0.1.0, where `gh:org/torch-tricks` finds it."""
+    """The template, tagged v0.1.0, where the published address finds it."""
     work = tmp_path / "work"
     shutil.copytree(ROOT / "template", work / "template")
     shutil.copy(ROOT / "copier.yml", work)
@@ -305,7 +306,7 @@ def published(tmp_path):
     git(work, "add", "--all")
     git(work, "commit", "--quiet", "--message=Release")
     git(work, "tag", "v0.1.0")
-    bare = tmp_path / "hub" / "org" / "torch-tricks.git"
+    bare = tmp_path / "hub" / REPOSITORY
     git(tmp_path, "clone", "--quiet", "--bare", str(work), str(bare))
     git(work, "remote", "add", "origin", str(bare))
     env = {
@@ -321,10 +322,10 @@ def published(tmp_path):
 def test_the_real_command_copies_from_the_hub_and_updates(tmp_path, published):
     work, env = published
     project = tmp_path / "project"
-    result = copy("gh:org/torch-tricks", project, {"project_name": "Leaves"}, env=env)
+    result = copy(SOURCE, project, {"project_name": "Leaves"}, env=env)
     assert result.returncode == 0, result.stderr
     answers = yaml.safe_load((project / ".copier-answers.yml").read_text())
-    assert answers["_src_path"] == "gh:org/torch-tricks"
+    assert answers["_src_path"] == SOURCE
     assert answers["_commit"] == "v0.1.0"
 
     # The owner commits, and edits the settings; the next version edits the loop.
