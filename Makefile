@@ -43,15 +43,16 @@ proof: installed
 	TORCH_TRICKS_SHARE=$(SHARE) TORCH_TRICKS_SEED=$(SEED) $(PYTEST) -m proof
 
 # Tries a trick, and stops where it fails: make try TRICK=mixup. First come its own tests, then
-# projects that have it, then its row, its page, and what it depends on.
+# its row, its page, what it depends on and what a GPU would wait for, then projects that have it.
 TRY = OMP_NUM_THREADS=1 TORCH_TRICKS_TRICK=$(TRICK) .venv/bin/python -m pytest -n 2 -q
 TRY_OUT = PYTHONPATH=tests $(TRY) -p conftest tools/trying.py
+ROW = tests/template/test_rows.py tests/repo/test_contributing.py tests/repo/test_docs.py
 try: .venv/installed
 	$(TRY_OUT) -k test_own_tests
+	$(TRY) $(ROW) -k "$(TRICK) and not example"
+	$(TRY) tests/repo/test_packaging.py tests/projects/test_floor.py tests/projects/test_fake_gpu.py \
+		-k "no_package or depends_on or are_the_declared or nothing_waits and everything"
 	$(TRY_OUT) -k test_a_project
-	$(TRY) tests/repo/test_contributing.py tests/repo/test_docs.py -k "$(TRICK) and not example"
-	$(TRY) tests/repo/test_packaging.py tests/projects/test_floor.py \
-		-k "no_package or depends_on or are_the_declared"
 
 # What each trick costs in the template: lines, files and meetings with other tricks.
 ledger: .venv/installed

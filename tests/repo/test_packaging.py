@@ -70,7 +70,11 @@ def test_it_depends_on_what_it_imports(project):
     metadata = tomllib.loads((project / "pyproject.toml").read_text())["project"]
     declared = {line.partition(">=")[0] for line in metadata["dependencies"]}
     code = {*project.glob("*.py"), *project.glob(f"{PACKAGE}/**/*.py")}
-    assert imported(code, project) == declared
+    used = imported(code, project)
+    assert used == declared, (
+        f"imported, but not in template/pyproject.toml.jinja: {used - declared or 'none'}; "
+        f"there, but not imported: {declared - used or 'none'}"
+    )
     files = [*project.glob("tests/**/*.py")]
     tests = imported(files, project) - declared - {file.stem for file in files}
     dev = {line.partition(">=")[0] for line in metadata["optional-dependencies"]["dev"]}

@@ -9,6 +9,20 @@ from torch_tricks.catalogue import own_questions
 ROWS = own_questions()["catalogue"]["default"]
 
 
+def test_groups_stand_together():
+    groups = [trick.group for trick in TRICKS]
+    assert groups == sorted(groups, key=groups.index), "a group is in two places"
+
+
+@pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.name)
+def test_a_row_is_a_line_of_a_list(trick):
+    line = f"{trick.title}: {trick.buys}"
+    assert 20 <= len(line) <= 80, f"title and buys of {trick.name}: {len(line)} letters"
+    others = {*trick.needs, *trick.excludes, *trick.goes_with}
+    assert others < {other.name for other in TRICKS}
+    assert trick.wants or not trick.goes_with, f"{trick.name} lacks wants"
+
+
 @pytest.mark.parametrize("preset", ["minimal", "recommended", "everything"])
 def test_a_preset_has_what_its_tricks_need(preset):
     chosen = choose(ROWS, preset, "dp" if preset == "everything" else "none", [])

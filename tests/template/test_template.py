@@ -68,16 +68,6 @@ def test_the_custom_preset_begins_with_the_recommended_tricks(copie):
     assert result.answers["tricks"] == PRESETS["recommended"]
 
 
-def test_a_row_says_what_a_trick_buys_in_one_line():
-    groups = [trick.group for trick in TRICKS]
-    assert groups == sorted(groups, key=groups.index), "a group is in two places"
-    for trick in TRICKS:
-        assert 20 <= len(f"{trick.title}: {trick.buys}") <= 80
-        others = {*trick.needs, *trick.excludes, *trick.goes_with}
-        assert others < {other.name for other in TRICKS}
-        assert trick.wants or not trick.goes_with
-
-
 WANTED = [(trick, other) for trick in TRICKS for other in trick.goes_with]
 
 
