@@ -101,7 +101,7 @@ def compare_small(
 def compare_photos(train: ModuleType, project: Path, photos: Path) -> Iterator[Row]:
     """Decodes photos, alone and with a random crop, and reads them from HDF5."""
     files = sorted(photos.rglob("*.jpg"))
-    read_image = importlib.import_module("whole_batches.data.images").read_image
+    read_image = importlib.import_module("whole_batches.data.image_files").read_image
 
     def read_files() -> None:
         for file in files:

@@ -257,12 +257,10 @@ class FullLoop(BareLoop):
                 images = images.contiguous(memory_format=torch.channels_last)
                 with torch.autocast(self.device.type, self.amp_dtype, self.mixed):
                     logits = self.model(images).float()
-                    loss = F.cross_entropy(
-                        logits,
-                        targets,
-                        reduction="sum",
-                        label_smoothing=self.settings.label_smoothing,
-                    )
+                    smoothing = self.settings.label_smoothing
+                    loss = F.cross_entropy(logits, targets, reduction="sum")
+                    spread = -logits.log_softmax(dim=1).mean(dim=1).sum()
+                    loss = (1 - smoothing) * loss + smoothing * spread
                 (loss / window_images).backward()
                 total_loss += loss.detach()
                 predicted = logits.argmax(dim=1, keepdim=True)

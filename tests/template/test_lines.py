@@ -26,10 +26,13 @@ def random_answers(number: int) -> dict[str, object]:
 
 
 def contents(project: Path) -> dict[str, tuple[int, bytes]]:
+    """Of all files, and of folders, of which none may be empty."""
     return {
-        path.relative_to(project).as_posix(): (path.stat().st_mode, path.read_bytes())
+        path.relative_to(project).as_posix(): (
+            path.stat().st_mode,
+            b"" if path.is_dir() else path.read_bytes(),
+        )
         for path in project.rglob("*")
-        if path.is_file()
     }
 
 
