@@ -12,6 +12,8 @@ let state; // The name, the preset, the form of `parallel`, and the tricks that 
 let before = null; // The state that the project is compared with.
 let about = ""; // The trick that this is about, if it is one.
 let open = DEFAULTS.file;
+let held = false; // Whether a reader has chosen the file that is open.
+let sameAnswers = false; // Whether the answers file is taken as unchanged.
 let project, changes; // The files now, and of each the lines with what became of them.
 const unfolded = new Set();
 
@@ -48,12 +50,19 @@ const against = (form, { tricks }) =>
 /** The state that an address stands for, less what does not exist or go together. */
 function readAddress() {
   const asked = new URLSearchParams(location.hash.slice(1));
-  const name = (asked.get("name") ?? DEFAULTS.name).trim();
-  const preset = asked.get("preset") in data.presets ? asked.get("preset") : DEFAULTS.preset;
+  const name = (asked.get("name") ?? DEFAULTS.name).trim(), lost = [];
+  const oneOf = (options, entry, instead) => {
+    const wanted = asked.get(entry) ?? instead;
+    if (Object.hasOwn(options, wanted)) return wanted;
+    lost.push(`${entry}=${wanted} (not in this version)`);
+    return instead;
+  };
+  if (nameFault(data, name)) lost.push("a name that cannot be used");
+  const preset = oneOf(data.presets, "preset", DEFAULTS.preset);
   const read = presetState(nameFault(data, name) ? DEFAULTS.name : name, preset);
   if (preset === "custom") {
-    const wanted = (asked.get("tricks") ?? "").split(",");
-    read.parallel = asked.get("parallel") in data.forms ? asked.get("parallel") : "none";
+    const wanted = (asked.get("tricks") ?? "").split(",").filter(Boolean);
+    read.parallel = oneOf(data.forms, "parallel", "none");
     read.tricks = listable.filter((trick) => wanted.includes(trick));
     // A trick that goes may take another with it.
     for (let count = -1; count !== read.tricks.length; ) {
@@ -61,8 +70,11 @@ function readAddress() {
       read.tricks = read.tricks.filter((trick) =>
         !obstacle(trick, { ...read, tricks: read.tricks.filter((other) => other !== trick) }));
     }
+    for (const trick of wanted.filter((one) => !read.tricks.includes(one))) {
+      lost.push(`${trick} (${listable.includes(trick) ? obstacle(trick, read) : "not in this version"})`);
+    }
   }
-  return { read, file: asked.get("file") ?? DEFAULTS.file };
+  return { read, file: asked.get("file") ?? DEFAULTS.file, lost };
 }
 
 function writeAddress(push) {
@@ -80,9 +92,9 @@ function writeAddress(push) {
 // ---- What a choice leads to
 
 /** Takes a state, and compares it with another: the one before, unless told otherwise. */
-function take(next, { trick = "", than = state, push = true, sameAnswers = false } = {}) {
+function take(next, { trick = "", than = state, push = true, same = false } = {}) {
   const renamed = than && { ...than, name: next.name };
-  [state, before, about] = [next, renamed, trick];
+  [state, before, about, sameAnswers] = [next, renamed, trick, same];
   unfolded.clear();
   project = render(data, state);
   const old = before ? render(data, before) : project;
@@ -104,11 +116,13 @@ function take(next, { trick = "", than = state, push = true, sameAnswers = false
   say(changed.length);
 }
 
-/** The file that is open if it changed, or else the first to read of those that did. */
+/** The file that a reader has chosen if it changed, or else the first to read of those that did. */
 function fileToShow(changed) {
-  const first = (path) => (path === "train.py" ? 0 : path.startsWith("tests/") ? 2 : 1);
+  const isNew = (path) => !changes.get(path).sides[0];
+  const first = (path) => path === "train.py" ? 0 : path.startsWith("tests/") ? 4 : !path.endsWith(".py") ? 3
+    : isNew(path) ? 1 : 2;
   const others = changed.filter((path) => path !== ANSWERS).sort((a, b) => first(a) - first(b));
-  if (others.length && !changed.includes(open)) return others[0];
+  if (others.length && !(held && changed.includes(open))) return others[0];
   return changes.has(open) ? open : DEFAULTS.file;
 }
 
@@ -152,6 +166,7 @@ function refuse(reason) {
 // ---- The form, which is made once
 
 function makeForm() {
+  if (location.protocol === "file:") document.querySelector("h1 a").removeAttribute("href");
   element("version").textContent = `template ${data.version}`;
   makeSegments("presets", Object.keys(data.presets), (preset) =>
     take(preset === "custom" ? { ...state, preset } : presetState(state.name, preset)));
@@ -177,15 +192,15 @@ function makeForm() {
 function rename(name) {
   const [room, next] = [state.name, name].map((one) => `${packageName(data, one)}/`);
   if (open.startsWith(room)) open = next + open.slice(room.length);
-  take({ ...state, name }, { trick: about, than: before, push: false });
+  take({ ...state, name }, { trick: about, than: before, push: false, same: sameAnswers });
 }
 
 /** Compares the project with what it would be without a trick. */
 function showLinesOf(name) {
   const tricks = state.tricks.filter((other) => other !== name);
   element("only").checked = true;
-  take(state, { trick: name, than: { ...state, preset: "custom", tricks }, sameAnswers: true });
-  if (isNarrow()) showPane("code");
+  take(state, { trick: name, than: { ...state, preset: "custom", tricks }, same: true });
+  if (isNarrow()) showPaneOfCode();
 }
 
 /** Lists of items by what they have in common, in the order in which that comes first. */
@@ -366,7 +381,7 @@ async function copy(id, button) {
   } catch {
     // Without a secure address there is no clipboard but that of the selection.
     getSelection().selectAllChildren(element(id));
-    document.execCommand("copy");
+    if (!document.execCommand("copy")) return refuse("Select the command and copy it yourself.");
   }
   button.textContent = "Copied";
   element("status").textContent = "The command is copied.";
@@ -390,19 +405,25 @@ function showPane(name) {
   if (name === "code") scrollToChange();
 }
 
+/** Shows the code in place of the button that was pressed, which had the focus. */
+function showPaneOfCode() {
+  showPane("code");
+  element("scroll").focus({ preventScroll: true });
+}
+
 document.addEventListener("click", ({ target }) => {
   const button = target.closest("button, [data-skip]");
   if (!button) return;
   const { file, from, count, tab } = button.dataset;
   if (file) {
-    open = file;
+    [open, held] = [file, true];
     writeAddress(false);
     for (const other of document.querySelectorAll("[data-file]")) other.setAttribute("aria-current", other === button);
     unfolded.clear();
     showCode();
     element("scroll").scrollTop = 0;
     scrollToChange();
-    if (isNarrow()) showPane("code");
+    if (isNarrow()) showPaneOfCode();
   } else if (from) {
     for (let place = 0; place < Number(count); place++) unfolded.add(Number(from) + place);
     showCode();
@@ -419,14 +440,15 @@ document.querySelector("[data-skip]").addEventListener("click", (event) => {
 element("only").addEventListener("change", showCode);
 window.addEventListener("popstate", () => {
   const { read, file } = readAddress();
-  open = file;
+  [open, held] = [file, true];
   take(read, { push: false });
 });
 
 makeForm();
 showPane("tricks");
 {
-  const { read, file } = readAddress();
-  open = file;
+  const { read, file, lost } = readAddress();
+  [open, held] = [file, file !== DEFAULTS.file];
   take(read, { than: null, push: false });
+  if (lost.length) element("status").textContent = `The address also asks for ${lost.join(", ")}`;
 }

@@ -410,6 +410,24 @@ class TestForm:
         assert page.evaluate("state.tricks") == ["ema"]
         assert page.inner_text("#path") == "train.py"
         assert page.input_value("#name") == "Leaf Diseases"
+        said = page.inner_text("#status")
+        assert "a name that cannot be used, csv (needs folders), sync_bn (needs" in said
+        assert "none (not in this version)" in said
+        page = show(written, "#preset=custom&parallel=toString&tricks=ema")
+        assert page.evaluate("state.parallel") == "none"
+        page = show(written, "#preset=constructor")
+        assert page.evaluate("state.preset") == "recommended"
+
+    def test_each_tick_shows_its_code(self, show, written):
+        page = show(written, "#preset=minimal")
+        shown = []
+        for trick in ("folders", "ema", "hdf5", "evaluate"):
+            page.check(f"#t-{trick}")
+            shown.append(page.inner_text("#path"))
+        assert shown == [
+            "leaf_diseases/data/folders.py",
+            *("train.py", "convert.py", "evaluate.py"),
+        ]
 
     def test_another_name_leaves_the_file_open_and_the_lines_marked(
         self, show, written
