@@ -439,6 +439,11 @@ class TestForm:
         assert page.inner_text("#path") == "wheat/settings.py"
         assert page.locator(".added").count() == marked > 0
         assert "new wheat" in page.inner_text("#ours")
+        page = show(written)
+        page.click("text=its lines >> nth=0")
+        said = page.inner_text("#status")
+        page.fill("#name", "Wheat")
+        assert page.inner_text("#status") == said
 
     def test_a_command_is_copied(self, show, written):
         page = show(written)
@@ -464,6 +469,24 @@ class TestForm:
             assert [one for one in parts if page.is_visible(f"#{one}")] == [part]
             width = page.evaluate("document.documentElement.scrollWidth")
             assert width == 390
+
+    def test_a_small_window_cuts_nothing_off(self, show, written):
+        page = show(written, "#preset=everything")
+        tricks = ",".join(page.evaluate("state.tricks"))
+        page = show(written, f"#preset=custom&tricks={tricks}")
+        page.set_viewport_size({"width": 320, "height": 360})
+        assert page.evaluate("element('tricks').scrollWidth") == 320
+        page.click("[data-tab=get]")
+        assert page.evaluate("document.documentElement.scrollHeight") == 360
+
+    def test_focus_on_a_preset_stays_on_the_screen(self, show, written):
+        page = show(written)
+        page.evaluate("element('tricks').scrollTop = 1e6")
+        page.focus("#presets :checked")
+        assert page.evaluate("""() => {
+            const { top, bottom } = document.activeElement.closest("label").getBoundingClientRect();
+            return top >= 0 && bottom <= innerHeight;
+        }""")
 
 
 @pytest.fixture(scope="module")
