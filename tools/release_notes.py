@@ -7,6 +7,8 @@ import re
 import sys
 from pathlib import Path
 
+from sections import section
+
 CHANGELOG = Path(__file__).parents[1] / "CHANGELOG.md"
 
 
@@ -16,11 +18,10 @@ def notes(changelog: str, version: str) -> str:
     Raises:
         ValueError: there is no such version, or nothing below its heading.
     """
-    pattern = rf"^## {re.escape(version)} - [^\n]*\n(.*?)(?=^## |\Z)"
-    match = re.search(pattern, changelog, re.DOTALL | re.MULTILINE)
-    if not match or not match[1].strip():
+    found = section(changelog, rf"{re.escape(version)} - [^\n]*")
+    if not found:
         raise ValueError(f"CHANGELOG.md has nothing about {version}")
-    return match[1].strip() + "\n"
+    return found
 
 
 if __name__ == "__main__":

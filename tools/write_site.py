@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from address import ADDRESS, SITE
+from sections import section
 from torch_tricks.catalogue import own_catalogue
 
 ROOT = Path(__file__).parents[1]
@@ -92,20 +93,14 @@ def relative(target: str, page: str) -> str:
     return f"{path}/" if target.endswith("/") else path
 
 
-def section(text: str, heading: str) -> str:
-    """Returns what stands below a heading of the second level."""
-    pattern = rf"^## {re.escape(heading)}\n+(.*?)(?=^## |\Z)"
-    if not (match := re.search(pattern, text, re.DOTALL | re.MULTILINE)):
-        raise ValueError(f"there is no heading {heading!r}")
-    return match[1].rstrip() + "\n"
-
-
 def staged_page(source: str, staged: dict[str, str]) -> str:
     """Returns a page of the repository as the site has it."""
     page = staged[source]
 
     def included(match: re.Match[str]) -> str:
-        text = section(read(match["file"]), match["heading"])
+        text = section(read(match["file"]), re.escape(match["heading"]))
+        if not text:
+            raise ValueError(f"{match['file']} has no section {match['heading']}")
         return rewrite_links(text, match["file"], page, staged)
 
     text = INCLUDED.sub(included, rewrite_links(read(source), source, page, staged))

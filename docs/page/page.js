@@ -21,8 +21,7 @@ const unfolded = new Set();
 
 /** The state of a preset: what it holds is ticked. */
 function presetState(name, preset) {
-  const parallel = preset === "everything" ? "dp" : "none";
-  const chosen = chosenOf(data, { preset, parallel });
+  const { parallel, chosen } = ofPreset(data, preset);
   return { name, preset, parallel, tricks: listable.filter((trick) => chosen.has(trick)) };
 }
 
@@ -107,7 +106,8 @@ function take(next, { trick = "", than = state, push = true, same = false } = {}
     changes.set(path, { sides, added: count("+"), removed: count("-"), choice: old.choice });
   }
   const changed = [...changes.keys()].filter(isChanged);
-  open = fileToShow(changed);
+  const shown = fileToShow(changed);
+  [open, held] = [shown, held && shown === open];
   writeAddress(push);
   showForm();
   showFiles();
@@ -438,17 +438,17 @@ document.querySelector("[data-skip]").addEventListener("click", (event) => {
   element("code").focus();
 });
 element("only").addEventListener("change", showCode);
-window.addEventListener("popstate", () => {
-  const { read, file } = readAddress();
-  [open, held] = [file, true];
-  take(read, { push: false });
-});
+
+/** Takes the choice of the address, and says what of it cannot be had. */
+function follow(than) {
+  const { read, file, lost } = readAddress();
+  [open, held] = [file, file !== DEFAULTS.file];
+  take(read, { than, push: false });
+  if (lost.length) element("status").textContent = `The address also asks for ${lost.join(", ")}.`;
+}
+
+window.addEventListener("popstate", () => follow(state));
 
 makeForm();
 showPane("tricks");
-{
-  const { read, file, lost } = readAddress();
-  [open, held] = [file, file !== DEFAULTS.file];
-  take(read, { than: null, push: false });
-  if (lost.length) element("status").textContent = `The address also asks for ${lost.join(", ")}`;
-}
+follow(null);

@@ -45,6 +45,12 @@ function chosenOf(data, { preset, parallel, tricks = [] }) {
   return new Set(data.tricks.filter(has).map((trick) => trick.name));
 }
 
+/** A preset as a choice, with what it holds. */
+function ofPreset(data, preset) {
+  const parallel = preset === "everything" ? "dp" : "none";
+  return { preset, parallel, chosen: chosenOf(data, { preset, parallel }) };
+}
+
 /** The import name of a project's package, as copier.yml derives it. */
 function packageName(data, name) {
   const words = name.toLowerCase().replace(/[^a-z0-9]+/g, "_");
@@ -249,10 +255,9 @@ function commandsOf(data, state) {
 function wishes(data, state) {
   if (state.preset !== "custom") return ["--preset", state.preset];
   const bases = ["minimal", "recommended", "everything"].map((preset) => {
-    const parallel = preset === "everything" ? "dp" : "none";
-    const base = chosenOf(data, { preset, parallel });
-    const taken = state.tricks.filter((name) => !base.has(name));
-    const left = [...base].filter((name) => name !== "parallel" && !state.tricks.includes(name));
+    const { parallel, chosen } = ofPreset(data, preset);
+    const taken = state.tricks.filter((name) => !chosen.has(name));
+    const left = [...chosen].filter((name) => name !== "parallel" && !state.tricks.includes(name));
     if (state.parallel === "none" && parallel !== "none") left.push("parallel");
     else if (state.parallel !== parallel) taken.push(`parallel=${state.parallel}`);
     return { preset, taken, left, words: taken.length + left.length };

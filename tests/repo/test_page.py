@@ -1,25 +1,21 @@
 """The page on which tricks are picked, in a real browser: it renders what Copier renders."""
 
-import functools
 import hashlib
-import http.server
 import json
 import os
 import random
 import re
 import shlex
-import shutil
 import subprocess
 import sys
-import threading
 import zipfile
 from contextlib import chdir
 
 import pytest
 import write_page
+from browsing import needs_chromium, served
 from commands import RECOMMENDED, begin, commit, files, git, python, run
 from copier._cli import CopierApp
-from playwright.sync_api import sync_playwright
 from plumbum import local
 from rendering import all_answers, quick_copier, render_files, render_with_copier
 from subsets import ROOT, TRICKS, Subset, covering_array, everything, space
@@ -32,10 +28,6 @@ from torch_tricks.lines import (
 )
 from torch_tricks.template import PUBLISHED
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="there is no Chromium: make chromium installs it"
-)
 NAMES = {"Leaf Diseases": "leaf_diseases", "2026 test_Wheat-ears.v2": "wheat_ears_v2"}
 """Names of projects, with those of their packages."""
 
@@ -75,16 +67,6 @@ OF_PACKAGES = (
     *("torch", "test_test_x", "If", "h5py", "Class 9", "9 x_", "...", "a" * 29 + " b"),
 )
 """Names from which those of packages do not follow at once."""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    # Chromium's sandbox does not start for root.
-    options = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -413,6 +395,8 @@ class TestForm:
         said = page.inner_text("#status")
         assert "a name that cannot be used, csv (needs folders), sync_bn (needs" in said
         assert "none (not in this version)" in said
+        page.evaluate("location.hash = '#preset=custom&tricks=old_trick'")
+        page.locator("#status", has_text="asks for old_trick (not in this").wait_for()
         page = show(written, "#preset=custom&parallel=toString&tricks=ema")
         assert page.evaluate("state.parallel") == "none"
         page = show(written, "#preset=constructor")
@@ -521,6 +505,12 @@ def run_as_typed(command, directory):
     assert result.returncode == 0, result.stderr
 
 
+def folders(project):
+    """Even the empty ones, as `diff -r` would name them."""
+    found = (path for path in project.rglob("*") if path.is_dir())
+    return [path.relative_to(project) for path in found]
+
+
 FIRST = ("custom", "ddp", ["folders", "seeding", "ema", "amp", "sync_bn"])
 OTHERS = [
     ("custom", "none", []),
@@ -557,7 +547,9 @@ def test_zip_and_commands_give_the_same_project(
     for command in ("ours", "theirs"):
         directory = tmp_path / command
         runs(page.inner_text(f"#{command}"), directory)
-        assert files(directory / "wheat-1-5") == files(unpacked)
+        made = directory / "wheat-1-5"
+        assert files(made) == files(unpacked)
+        assert {*folders(made)} == {*folders(unpacked)}
     git(tmp_path, "init", "--quiet", str(unpacked))
     commit(unpacked)
     found = json.loads(run("status", "--json", "--project", unpacked))
@@ -567,18 +559,12 @@ def test_zip_and_commands_give_the_same_project(
 
 @needs_chromium
 def test_from_a_server_the_handbook_is_beside_it(show, written):
-    handler = functools.partial(
-        http.server.SimpleHTTPRequestHandler, directory=written.parent
-    )
-    handler.func.log_message = lambda *_: None
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        page = show(f"http://127.0.0.1:{server.server_port}/index.html")
+    with served(written.parent) as address:
+        page = show(f"{address}index.html")
         page.check("#t-swa")
         links = page.locator("a.page").evaluate_all(
             "(links) => links.map((link) => link.getAttribute('href'))"
         )
-        server.shutdown()
     pages = {f"../tricks/{path.stem}/" for path in ROOT.glob("docs/tricks/*.md")}
     assert {*links} == pages
 

@@ -1,16 +1,11 @@
 """The built site: its links, anchors and images lead somewhere, and no third party is asked."""
 
 import html
-import json
 import re
-import shutil
 import subprocess
 import sys
-import threading
 from collections import Counter
-from functools import partial
 from html.parser import HTMLParser
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
@@ -18,6 +13,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import pytest
 import write_site
 from address import ADDRESS, SITE
+from browsing import needs_chromium, served
 from markdown_it import MarkdownIt
 from subsets import ROOT, TRICKS
 
@@ -220,70 +216,26 @@ def structure(text: str) -> Counter[str]:
     return Counter(re.findall(r"<(ul|ol|li|table|tr|pre|h\d|strong)\b", text))
 
 
-LOOKING = """<!doctype html><script>
-const pages = %s;
-const look = (page) => new Promise((done) => {
-  const frame = document.createElement("iframe");
-  frame.width = 390;
-  frame.onload = () => setTimeout(() => {
-    const names = frame.contentWindow.performance.getEntriesByType("resource");
-    done([page, frame.contentDocument.documentElement.scrollWidth,
-          ...names.map((entry) => entry.name)].join(" "));
-    frame.remove();
-  }, 300);
-  frame.src = page;
-  document.documentElement.append(frame);
-});
-onload = async () => {
-  const seen = [];
-  for (const page of pages) seen.push(await look(page));
-  document.documentElement.innerHTML = `<pre>${seen.join("\\n")}</pre>`;
-};
-</script>"""
+PAGES = ("", "tricks/", "tricks/swa/", "recommended/", "figures/", "resuming/")
+"""Pages with tables and code."""
 
 
-def test_a_browser_asks_nobody_else_and_nothing_is_wider_than_a_phone(build, tmp_path):
-    """Whatever a script would ask for, and of pages with tables and code."""
-    if not (chromium := shutil.which("chromium") or shutil.which("google-chrome")):
-        pytest.skip("there is no Chromium: apt-get install chromium")
-    pages = ["./", "tricks/", "tricks/swa/", "recommended/", "figures/", "resuming/"]
-    shutil.copytree(build / "site", tmp_path / "site")
-    (tmp_path / "site" / "look.html").write_text(LOOKING % json.dumps(pages))
-    handler = partial(QuietHandler, directory=tmp_path / "site")
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        own = f"http://127.0.0.1:{server.server_port}/"
-        command = [
-            chromium,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--dump-dom",
-        ]
-        command += [
-            f"--user-data-dir={tmp_path}/profile",
-            "--virtual-time-budget=20000",
-        ]
-        seen = subprocess.run(
-            [*command, f"{own}look.html"],
-            capture_output=True,
-            check=True,
-            encoding="utf-8",
-            timeout=120,
-        ).stdout
-        server.shutdown()
-    lines = re.search(r"<pre>(.*)</pre>", seen, re.DOTALL)[1].splitlines()
-    assert [line.split(" ")[0] for line in lines] == pages
-    for line in lines:
-        page, width, *asked = line.split(" ")
-        assert int(width) <= 390, page
-        assert asked
-        assert [url for url in asked if not url.startswith(own)] == [], page
-
-
-class QuietHandler(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """The browser's requests are no part of a test's output."""
+@needs_chromium
+def test_a_browser_asks_nobody_else_and_nothing_is_wider_than_a_phone(build, browser):
+    """Whatever a script would ask for, too."""
+    asked = []
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    context.on("request", lambda request: asked.append(request.url))
+    page = context.new_page()
+    with served(build / "site") as own:
+        for name in PAGES:
+            asked.clear()
+            page.goto(own + name, wait_until="networkidle")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
+            assert len(asked) > 1
+            others = [url for url in asked if not url.startswith((own, "data:"))]
+            assert others == [], name
+        context.close()
 
 
 def rewritten(text: str, source: str = "docs/data.md", page: str = "data.md") -> str:
