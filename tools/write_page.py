@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from markdown import markdown
 from torch_tricks import lines
 from torch_tricks.catalogue import own_catalogue, own_questions
 from torch_tricks.git import git
@@ -198,6 +199,26 @@ def version_here() -> str:
     return version
 
 
+def handbook_page(name: str) -> str:
+    """Returns a trick's page of the handbook as HTML.
+
+    A link to another trick is a button for its page, and one to another page leads to the site.
+    """
+    text = (ROOT / "docs" / "tricks" / f"{name}.md").read_text(encoding="utf-8")
+    text = re.sub(r"<!--.*?-->\n", "", text)
+    html = markdown(text, extensions=["fenced_code", "tables"])
+    html = re.sub(
+        r'<a href="(\w+)\.md(?:#[\w-]+)?">(.*?)</a>',
+        r'<button type="button" class="page" data-page="\1">\2</button>',
+        html,
+        flags=re.DOTALL,
+    )
+    html = re.sub(
+        r'<a href="\.\./([\w-]+)\.md', r'<a target="handbook" href="../\1/', html
+    )
+    return html.replace('<a href="https:', '<a target="handbook" href="https:')
+
+
 def embedded(data: Any) -> str:
     """Returns JSON that can stand in a page: nothing in it ends a script."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
@@ -213,6 +234,7 @@ def page(source: str, version: str) -> str:
     """
     data = read(lines.own_template(), own_questions())
     data |= {"source": source, "version": version, "handbook": HANDBOOK}
+    data["pages"] = {name: handbook_page(name) for name in own_catalogue()}
     data["published"] = PUBLISHED
     recorded = {"_commit": version, "_src_path": source, **data["given"]}
     data["recorded"] = lines.as_yaml(recorded)

@@ -12,6 +12,7 @@ let state; // The name, the preset, the form of `parallel`, and the tricks that 
 let before = null; // The state that the project is compared with.
 let about = ""; // The trick that this is about, if it is one.
 let open = DEFAULTS.file;
+let reading = ""; // The trick whose page of the handbook is shown.
 let held = false; // Whether a reader has chosen the file that is open.
 let sameAnswers = false; // Whether the answers file is taken as unchanged.
 let project, changes; // The files now, and of each the lines with what became of them.
@@ -73,7 +74,7 @@ function readAddress() {
       lost.push(`${trick} (${listable.includes(trick) ? obstacle(trick, read) : "not in this version"})`);
     }
   }
-  return { read, file: asked.get("file") ?? DEFAULTS.file, lost };
+  return { read, file: asked.get("file") ?? DEFAULTS.file, page: asked.get("page") ?? "", lost };
 }
 
 function writeAddress(push) {
@@ -84,6 +85,7 @@ function writeAddress(push) {
     asked.set("tricks", tricks.join(","));
   }
   asked.set("file", open);
+  if (reading) asked.set("page", reading);
   const address = `#${asked}`.replaceAll("%2C", ",").replaceAll("%2F", "/");
   if (address !== location.hash) history[push ? "pushState" : "replaceState"](null, "", address);
 }
@@ -217,12 +219,10 @@ function makeSegments(id, values, choose) {
   element(id).addEventListener("change", ({ target }) => choose(target.value));
 }
 
-/** The name of a trick, which leads to its page; a page opened as a file has no handbook beside it. */
-function linkTo(name) {
-  if (location.protocol === "file:") return `<span class="page">${name}</span>`;
-  const address = data.handbook.replace("NAME", name);
-  return `<a class="page" href="${address}" target="handbook" aria-label="Handbook page of ${name}">${name}</a>`;
-}
+/** The name of a trick, which opens its page of the handbook. */
+const linkTo = (name) =>
+  `<button type="button" class="page" data-page="${name}" aria-label="Handbook page of ${name}">`
+  + `${name.replaceAll("_", "_<wbr>")}</button>`;
 
 function rowOf({ name, title, buys }) {
   return `<div class="trick">
@@ -372,6 +372,40 @@ function scrollToChange() {
   else if (!before) element("scroll").scrollTop = 0;
 }
 
+// ---- The handbook, beside the code
+
+/** Shows the page of a trick, or none. */
+function showPage(name) {
+  reading = name;
+  element("handbook").hidden = !name;
+  document.body.classList.toggle("reading", name !== "");
+  if (name ? isNarrow() : document.body.dataset.pane === "handbook") showPane(name ? "handbook" : "tricks");
+  if (!name) return;
+  element("page").innerHTML = data.pages[name];
+  for (const code of element("page").querySelectorAll("pre > .language-python")) {
+    code.innerHTML = highlighted(code.textContent, "a.py").join("\n");
+  }
+  element("page").scrollTop = 0;
+  // A page opened as a file has no site around it.
+  for (const link of element("handbook").querySelectorAll("a:not([href^=https])")) {
+    if (link === element("elsewhere")) link.href = data.handbook.replace("NAME", name);
+    if (location.protocol === "file:") link.removeAttribute("href");
+  }
+}
+
+function openPage(name) {
+  showPage(name);
+  writeAddress(true);
+  element("page").focus();
+}
+
+function closePage() {
+  const name = reading;
+  showPage("");
+  writeAddress(true);
+  document.querySelector(`#tricks [data-page="${name}"]`).focus();
+}
+
 // ---- The rest of the page
 
 async function copy(id, button) {
@@ -414,7 +448,7 @@ function showPaneOfCode() {
 document.addEventListener("click", ({ target }) => {
   const button = target.closest("button, [data-skip]");
   if (!button) return;
-  const { file, from, count, tab } = button.dataset;
+  const { file, from, count, tab, page } = button.dataset;
   if (file) {
     [open, held] = [file, true];
     writeAddress(false);
@@ -428,9 +462,14 @@ document.addEventListener("click", ({ target }) => {
     for (let place = 0; place < Number(count); place++) unfolded.add(Number(from) + place);
     showCode();
     element("scroll").focus();
-  } else if (tab) showPane(tab);
+  } else if (page) openPage(page);
+  else if (button.id === "close") closePage();
+  else if (tab) showPane(tab);
   else if (button.dataset.copy) copy(button.dataset.copy, button);
   else if (button.id === "download") download();
+});
+document.addEventListener("keydown", ({ key }) => {
+  if (key === "Escape" && reading) closePage();
 });
 document.querySelector("[data-skip]").addEventListener("click", (event) => {
   event.preventDefault();
@@ -441,8 +480,9 @@ element("only").addEventListener("change", showCode);
 
 /** Takes the choice of the address, and says what of it cannot be had. */
 function follow(than) {
-  const { read, file, lost } = readAddress();
+  const { read, file, page, lost } = readAddress();
   [open, held] = [file, file !== DEFAULTS.file];
+  showPage(Object.hasOwn(data.pages, page) ? page : "");
   take(read, { than, push: false });
   if (lost.length) element("status").textContent = `The address also asks for ${lost.join(", ")}.`;
 }

@@ -13,7 +13,7 @@ from contextlib import chdir
 
 import pytest
 import write_page
-from browsing import needs_chromium, served
+from browsing import firefox, needs_chromium, needs_firefox, served
 from commands import RECOMMENDED, begin, commit, files, git, python, run
 from copier._cli import CopierApp
 from plumbum import local
@@ -172,6 +172,13 @@ class TestRendering:
         seed = os.environ.get("TORCH_TRICKS_SEED", name)
         choices = [(answers, name) for answers in random_choices(300, seed)]
         assert differing(show(written), choices) == set()
+
+    @needs_firefox
+    def test_firefox_equals_copier(self, written, tmp_path):
+        rows = [subset.answers for subset in covering_array(2)]
+        choices = [(answers, "Leaf Diseases") for answers in (*PRESETS, *rows)]
+        with firefox(written.as_uri(), tmp_path / "profile") as page:
+            assert differing(page, choices) == set()
 
     def test_a_corrupted_line_is_found(self, show, written, tmp_path):
         text = written.read_text(encoding="utf-8")
@@ -558,15 +565,53 @@ def test_zip_and_commands_give_the_same_project(
 
 
 @needs_chromium
-def test_from_a_server_the_handbook_is_beside_it(show, written):
+def test_a_page_of_the_handbook_opens_beside_the_code(show, written):
+    page = show(written)
+    page.focus("#tricks [data-page=augmentation]")
+    page.keyboard.press("Enter")
+    heading = page.locator("#page h1")
+    assert heading.inner_text() == "Automatic augmentation"
+    assert page.locator("#page pre .k").first.inner_text() == "def"
+    assert page.locator("#lines").is_visible()
+    shared = page.url
+    page.click("#page [data-page=seeding]")
+    assert heading.inner_text() == "Seeding"
+    page.keyboard.press("Escape")
+    assert not page.locator("#handbook").is_visible()
+    assert page.evaluate("document.activeElement.dataset.page") == "seeding"
+    page.go_back()
+    page.go_back()
+    assert page.url == shared
+    assert heading.inner_text() == "Automatic augmentation"
+    assert show(shared).locator("#page h1").inner_text() == "Automatic augmentation"
+
+
+@needs_chromium
+def test_on_a_phone_a_page_of_the_handbook_can_be_left(show, written):
+    page = show(written)
+    page.set_viewport_size({"width": 390, "height": 844})
+    for leave in (lambda: page.click("#close"), page.go_back):
+        page.click("#tricks [data-page=swa]")
+        assert page.locator("#page h1").is_visible()
+        assert not page.locator("#tricks").is_visible()
+        leave()
+        assert page.locator("#tricks").is_visible()
+
+
+@needs_chromium
+def test_links_of_the_handbook_lead_to_pages_of_the_site(show, written):
     with served(written.parent) as address:
         page = show(f"{address}index.html")
-        page.check("#t-swa")
-        links = page.locator("a.page").evaluate_all(
-            "(links) => links.map((link) => link.getAttribute('href'))"
-        )
-    pages = {f"../tricks/{path.stem}/" for path in ROOT.glob("docs/tricks/*.md")}
-    assert {*links} == pages
+        page.click("#tricks [data-page=swa]")
+        assert page.locator("#elsewhere").get_attribute("href") == "../tricks/swa/"
+    pages = {path.stem for path in ROOT.glob("docs/*.md")}
+    tricks = {trick.name for trick in TRICKS}
+    for trick in tricks:
+        html = write_page.handbook_page(trick)
+        assert set(re.findall(r'data-page="(.*?)"', html)) <= tricks
+        assert set(re.findall(r'href="\.\./(.*?)/', html)) <= pages
+        links = re.findall('href="(.*?)"', html)
+        assert all(link.startswith(("https://", "../")) for link in links)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,17 @@
-"""A real browser, and a server for what it shows."""
+"""Real browsers, and a server for what they show."""
 
+import json
 import shutil
+import socket
+import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +19,88 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="there is no Chromium: make chromium installs it"
 )
+FIREFOX = shutil.which("firefox-esr") or shutil.which("firefox")
+needs_firefox = pytest.mark.skipif(FIREFOX is None, reason="there is no Firefox")
+
+
+class Firefox:
+    """A page in Firefox, by the protocol that Firefox itself speaks.
+
+    https://firefox-source-docs.mozilla.org/testing/marionette/Protocol.html
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.stream = connection.makefile("rwb")
+        self.receive()
+        self.send("WebDriver:NewSession")
+
+    def receive(self) -> Any:
+        """Returns the next message: its length, a colon and JSON."""
+        digits = b""
+        while (character := self.stream.read(1)) != b":":
+            digits += character
+        return json.loads(self.stream.read(int(digits)))
+
+    def send(self, command: str, **parameters: object) -> Any:
+        """Sends a command, and returns its result."""
+        message = json.dumps([0, 1, command, parameters]).encode()
+        self.stream.write(b"%d:%b" % (len(message), message))
+        self.stream.flush()
+        _, _, error, result = self.receive()
+        assert error is None, error
+        return result
+
+    def evaluate(self, function: str, argument: object) -> Any:
+        """Returns what an asynchronous function of the page's own scripts resolves to."""
+        call = f"({function})({json.dumps(argument)})"
+        ready = "(found) => (document.body.dataset.found = JSON.stringify(found))"
+        add = (
+            "const script = document.createElement('script');"
+            "script.textContent = arguments[0]; document.body.append(script);"
+        )
+        self.send("WebDriver:ExecuteScript", script=add, args=[f"{call}.then({ready})"])
+        read = "return document.body.dataset.found ?? null;"
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            found = self.send("WebDriver:ExecuteScript", script=read, args=[])["value"]
+            if found is not None:
+                return json.loads(found)
+            time.sleep(0.1)
+        raise TimeoutError(call[:200])
+
+
+@contextmanager
+def firefox(address: str, profile: Path) -> Iterator[Firefox]:
+    """Opens an address in Firefox, without a window.
+
+    Args:
+        profile: a directory for its files.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    profile.mkdir()
+    settings = f'user_pref("marionette.port", {port});\n'
+    (profile / "user.js").write_text(settings, encoding="utf-8")
+    options = ("--headless", "--no-remote", "--marionette", "--profile", profile)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    browser = subprocess.Popen([FIREFOX, *options], **quiet)
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                connection = socket.create_connection(("127.0.0.1", port))
+                break
+            except ConnectionRefusedError:
+                assert time.monotonic() < deadline, "Firefox does not answer"
+                time.sleep(0.1)
+        with connection:
+            page = Firefox(connection)
+            page.send("WebDriver:Navigate", url=address)
+            yield page
+    finally:
+        browser.terminate()
+        browser.wait(30)
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
