@@ -41,6 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 8 * 2**30:
         os.environ.setdefault("TMPDIR", str(MEMORY))
         tempfile.tempdir = None  # Else it stays where it was first asked for.
+    # Torch's profiler notes on stderr when it starts, and that it finds no GPU.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     if config.option.markexpr == "proof" and not os.environ.get(SEED):
         os.environ[SEED] = str(secrets.randbelow(10**6))
     if os.environ.get(SEED):

@@ -51,8 +51,9 @@ def words_by_owners(computed: bool = True) -> dict[tuple[str, ...], list[str]]:
 
 
 COMMON_NAMES = {
-    *("amp", "augmentation", "compile", "csv", "ema", "evaluate", "features"),
-    *("parallel", "predict", "pretrained", "schedule", "swa", "timm"),
+    *("amp", "augmentation", "compile", "csv", "ema", "evaluate"),
+    *("features", "parallel", "predict", "pretrained", "schedule", "summary"),
+    *("swa", "timm"),
 }
 """Names of tricks that other code has, too."""
 
@@ -118,6 +119,7 @@ EXCEPTIONS = {
     "tests/models/test_loading.py": (r"AveragedModel|n_averaged",),
     f"{PACKAGE}/models/pretrained.py": (r'get_dir\(\), "checkpoints"',),
     "tests/models/test_pretrained.py": (r"torch/hub/checkpoints",),
+    "tests/processes/two_ranks.py": (r"torch\.profiler\.profile\(\)",),
 }
 
 

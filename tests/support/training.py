@@ -36,6 +36,7 @@ OF_TRICK = {
     "early_stopping": ("--patience", 1),
     "swa": ("--swa-start", 0.5),
     "sync_bn": ("--no-sync-bn",),
+    "profiler": ("--profile-steps", 1),
 }
 
 
