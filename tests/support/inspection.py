@@ -53,7 +53,7 @@ def words_by_owners(computed: bool = True) -> dict[tuple[str, ...], list[str]]:
 COMMON_NAMES = {
     *("amp", "augmentation", "compile", "csv", "ema", "evaluate"),
     *("features", "metrics", "parallel", "predict", "pretrained", "schedule"),
-    *("summary", "swa", "timm"),
+    *("summary", "swa", "timm", "video"),
 }
 """Names of tricks that other code has, too."""
 
