@@ -150,6 +150,11 @@ def check_the_command_line(subset, project, folder, zygote, phase):
             end += f", f1 {line['val_f1']:.2%}"
         assert first.endswith(end)
         assert bool(table) == by_class
+    if "export" in subset.tricks:
+        with phase("export"):
+            result = run(project, "export.py", "run/model.pt")
+        assert (result.returncode, result.stderr) == (0, ""), result.stderr
+        assert (project / "run/model.onnx").exists()
     if "predict" not in subset.tricks:
         return
     with phase("predict"):

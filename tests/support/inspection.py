@@ -52,8 +52,8 @@ def words_by_owners(computed: bool = True) -> dict[tuple[str, ...], list[str]]:
 
 COMMON_NAMES = {
     *("amp", "augmentation", "compile", "csv", "ema", "evaluate"),
-    *("features", "metrics", "parallel", "predict", "pretrained", "schedule"),
-    *("summary", "swa", "timm", "video"),
+    *("export", "features", "metrics", "parallel", "predict", "pretrained"),
+    *("schedule", "summary", "swa", "timm", "video"),
 }
 """Names of tricks that other code has, too."""
 
