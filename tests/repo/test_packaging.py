@@ -22,7 +22,7 @@ from versions import git
 OF_MODULE = {"PIL": "pillow", "huggingface_hub": "huggingface-hub"}
 """Distributions that are not called as the module that they bring."""
 
-IMPORTED_BY = {"torch.utils.tensorboard": "tensorboard"}
+IMPORTED_BY = {"torch.utils.tensorboard": "tensorboard", "onnx": "onnxscript"}
 """Distributions that modules of another one import."""
 
 OF_DISTRIBUTION = {name: module.lower() for module, name in OF_MODULE.items()}
