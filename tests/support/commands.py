@@ -58,11 +58,10 @@ def run(*arguments, code=0, **options):
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
     if code == 2:
-        *progress, line = result.stderr.splitlines()
-        assert progress == [] or arguments[0] == "measure"
+        [line] = result.stderr.splitlines()
         assert line.startswith("error: ")
         return line
-    assert result.stderr == "" or arguments[0] == "measure"
+    assert result.stderr == ""
     return result.stdout
 
 

@@ -38,7 +38,6 @@ PRELOADED = (
     "torch.distributed.fsdp",
     "torch.optim.swa_utils",
     "torch.utils.data",
-    "torch.utils.tensorboard",
     "torchvision",
     "torchvision.transforms.v2",
     "tqdm",
