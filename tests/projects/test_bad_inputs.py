@@ -166,13 +166,12 @@ OFFLINE_ERRORS = {
 """Without a network, where torchvision tries to download what is missing."""
 
 BEGUN_ERRORS = {
-    "--data-dir folders/corrupt": "folders/corrupt/train/a/0.png is no readable image",
-    "--data-dir folders/corrupt-val": "corrupt-val/val/a/0.png is no readable image",
-    "--data-dir folders/truncated": "train/a/0.png is no readable image: mend",
-    "--data-dir folders/zero-bytes": "train/a/0.png is no readable image: mend",
-    "--data-dir folders/bomb": "train/a/0.png is no readable image: mend",
-    "--data-dir folders/text --num-workers 2": "train/a/0.png is no readable image",
-    "--data-dir folders/corrupt --num-workers 2": "train/a/0.png is no readable image",
+    "--data-dir folders/corrupt": "1 of 22 images in train are unreadable so far",
+    "--data-dir folders/corrupt-val": "1 of 7 images in val are unreadable so far",
+    "--data-dir folders/truncated": "more than --max-bad-share 0.01: mend or remove",
+    "--data-dir folders/zero-bytes": "mend or remove what out/unreadable.csv lists",
+    "--data-dir folders/bomb": "1 of 22 images in train are unreadable so far",
+    "--data-dir folders/text --num-workers 2": "1 of 22 images in train are unreadable",
     "--lr 1e30": "begin anew with a smaller --lr",
     "--lr 1e30 --log-every 1": "begin anew with a smaller --lr",
 }
@@ -218,7 +217,6 @@ EVALUATE_ERRORS = {
     "--split test": "has no split test: pass another --split (it has train, val)",
     "--data-dir missing": "put them into missing/CLASS",
     "--data-dir folders/other-classes": "not learned these classes: d; name other images",
-    "--data-dir folders/corrupt-val": "corrupt-val/val/a/0.png is no readable image",
     "--data hdf5 --data-dir h5/text": "make it with convert.py",
     "--config missing.json": "pass the config.json of the run with --config",
     "--config configs/no-model.json": "pass the config.json of the run",
@@ -323,6 +321,7 @@ MINIMAL = [
     ("train.py --lr 1e30", 1, "begin anew with a smaller --lr"),
     ("train.py --data-dir folders/corrupt", 1, "train/a/0.png is no readable image"),
     ("train.py --data-dir folders/corrupt --num-workers 2", 1, "is no readable image"),
+    ("evaluate.py --data-dir folders/corrupt-val", 1, "0.png is no readable image"),
 ]
 """In a project without tricks, where the code differs."""
 
@@ -670,6 +669,8 @@ def test_one_line(row, status, says, world, zygote):
         left = {"out", "out/config.json"}
         if "corrupt-val" in row:  # The first epoch is trained on, and saved.
             left |= {"out/checkpoints", "out/checkpoints/step-00000005.pt"}
+        if "folders" in row:
+            left.add("out/unreadable.csv")
         if "--log-every" in row:
             left |= {"out/steps.jsonl"}
         assert made == left
