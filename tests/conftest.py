@@ -111,11 +111,11 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> "Workshop":
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An image folder for --data folder, and digits for --data mnist."""
+    """An image folder for --data folder, clips in it, and digits for --data mnist."""
     import training
 
     directory = training.make_image_folder(tmp_path_factory.mktemp("folder"))
-    return training.make_digits(directory)
+    return training.make_clips(training.make_digits(directory))
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import yaml
 from covering import FORMS, Space
 from inspection import PACKAGE, RUFF, DifferentFiles, text_files
 from parts import few_of
-from rendering import render, render_subset, render_version
+from rendering import render, render_files, render_subset, render_version
 from subsets import (
     PROOF_SEED,
     ROOT,
@@ -126,7 +126,9 @@ def test_no_subset_is_left_out():
     assert everything(parallel="none").tricks == [
         trick.name
         for trick in catalogue()
-        if trick.name != "parallel" and "none" in (trick.parallel or ("none",))
+        if trick.name != "parallel"
+        and not trick.excludes
+        and "none" in (trick.parallel or ("none",))
     ]
 
 
@@ -210,21 +212,26 @@ def full_projects(tmp_path_factory):
 
 def test_every_trace_is_in_the_full_projects_that_may_have_it(full_projects):
     texts = {
-        choice: "".join(
-            f"{name}\n{text}\n" for name, text in text_files(project).items()
-        )
-        for choice, project in full_projects.items()
+        choice: joined(text_files(project)) for choice, project in full_projects.items()
     }
+    # Those have none that excludes another.
+    more = [everything(**{trick.name: True}) for trick in catalogue() if trick.excludes]
+    excluding = "".join(joined(render_files(subset.answers)) for subset in more)
     for owners, patterns in inspection.words_by_owners(computed=False).items():
         # What goes with several tricks need not go with each of their forms.
         choices = set(owners) if set(owners) <= set(texts) else {"any of them"}
-        whole = texts | {"any of them": "".join(texts.values())}
+        whole = texts | {"any of them": "".join(texts.values()) + excluding}
         for choice, pattern in product(choices, patterns):
             found = re.search(pattern, whole[choice], re.IGNORECASE)
             assert found, (choice, pattern)
     for name, exceptions in inspection.EXCEPTIONS.items():
         text = (full_projects["dp"] / name).read_text(encoding="utf-8")
         assert all(re.search(exception, text) for exception in exceptions), name
+
+
+def joined(files: inspection.Files) -> str:
+    """Returns the names and texts of files as one text."""
+    return "".join(f"{name}\n{text}\n" for name, text in files.items())
 
 
 LOOP, MODULE, MANIFEST = "train.py", f"{PACKAGE}/files.py", "pyproject.toml"

@@ -36,6 +36,7 @@ OF_TRICK = {
     "early_stopping": ("--patience", 1),
     "swa": ("--swa-start", 0.5),
     "sync_bn": ("--no-sync-bn",),
+    "video": ("--segments", 3),
 }
 
 
@@ -49,6 +50,20 @@ def make_image_folder(directory: Path) -> Path:
             size = (IMAGE_SIZE, IMAGE_SIZE, 3)
             pixels = rng.integers(256, size=size, dtype=np.uint8)
             Image.fromarray(pixels).save(path)
+    return directory
+
+
+def make_clips(directory: Path) -> Path:
+    """Writes as many clips, of one to five frames of noise, for projects that read clips."""
+    rng = np.random.default_rng(2)
+    for split, count in {"train": TRAIN_IMAGES, "val": VAL_IMAGES}.items():
+        for index in range(count):
+            clip = directory / "clips" / split / "abc"[index % 3] / f"{index}"
+            clip.mkdir(parents=True)
+            for frame in range(1 + index % 5):
+                size = (IMAGE_SIZE, IMAGE_SIZE + index % 3, 3)
+                pixels = rng.integers(256, size=size, dtype=np.uint8)
+                Image.fromarray(pixels).save(clip / f"{frame}.png")
     return directory
 
 
@@ -72,6 +87,8 @@ def flags(subset: Subset, folder: Path, hdf5: Path, device: str = "cpu") -> list
     source = ("folder" if own else "mnist", folder)
     if "hdf5" in subset.tricks:
         source = ("hdf5", hdf5 if own else hdf5 / "digits")
+    if "video" in subset.tricks:
+        source = ("frames", folder / "clips")
     values = ["--data", source[0], "--data-dir", source[1], "--device", device, *COMMON]
     for trick in subset.tricks:
         values += OF_TRICK.get(trick, ())
