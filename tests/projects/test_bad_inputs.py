@@ -30,6 +30,7 @@ COMMANDS = {
     "evaluate.py": "run/model.pt --device cpu",
     "predict.py": "--weights run/model.pt --device cpu",
     "convert.py": "out --data folder --data-dir folder --image-size 8",
+    "export.py": "run/model.pt",
 }
 """What is good about each command; the last value of a flag counts."""
 
@@ -292,6 +293,16 @@ CONVERT_ERRORS = {
     "--data hdf5 --data-dir h5/gzip": "HDF5 files need no conversion",
 }
 
+EXPORT_USAGE = {
+    "--formats": "formats Tuple should have at least 1 item",
+    "--formats tflite": "--formats",
+}
+
+EXPORT_ERRORS = {
+    "--output-dir file/out": "cannot make file/out: pass another --output-dir (Not a",
+    "--config missing.json": "pass the config.json of the run with --config",
+}
+
 BARE = [
     ("train.py --resume auto", 2, "looks in --run-dir: pass that too"),
     ("evaluate.py", 2, "model.pt of a run"),
@@ -302,6 +313,8 @@ BARE = [
     ),
     ("evaluate.py missing.pt --config run/config.json", 1, "there is no file"),
     ("evaluate.py file --config run/config.json", 1, "use another file"),
+    ("export.py", 2, "model.pt of a run"),
+    ("export.py missing.pt --config run/config.json", 1, "there is no file"),
     ("predict.py folder/val/a", 2, "--weights"),
     ("convert.py", 2, "New directory for the files"),
     ("convert.py folder", 1, "folder exists: name a new directory"),
@@ -339,6 +352,8 @@ ROWS = [
         ("predict.py", 1, PREDICT_ERRORS),
         ("convert.py", 2, CONVERT_USAGE),
         ("convert.py", 1, CONVERT_ERRORS),
+        ("export.py", 2, EXPORT_USAGE),
+        ("export.py", 1, EXPORT_ERRORS),
     ]
     for row, says in table.items()
 ]

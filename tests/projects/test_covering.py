@@ -140,6 +140,11 @@ def check_the_command_line(subset, project, folder, zygote, phase):
             result = run(project, "evaluate.py", "run/model.pt", "--device", "cpu")
         assert result.returncode == 0, result.stderr
         assert result.stdout.endswith(f", accuracy {line['val_accuracy']:.2%}\n")
+    if "export" in subset.tricks:
+        with phase("export"):
+            result = run(project, "export.py", "run/model.pt")
+        assert (result.returncode, result.stderr) == (0, ""), result.stderr
+        assert (project / "run/model.onnx").exists()
     if "predict" not in subset.tricks:
         return
     with phase("predict"):

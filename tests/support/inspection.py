@@ -51,8 +51,8 @@ def words_by_owners(computed: bool = True) -> dict[tuple[str, ...], list[str]]:
 
 
 COMMON_NAMES = {
-    *("amp", "augmentation", "compile", "csv", "ema", "evaluate", "parallel"),
-    *("predict", "pretrained", "schedule", "swa", "timm"),
+    *("amp", "augmentation", "compile", "csv", "ema", "evaluate", "export"),
+    *("parallel", "predict", "pretrained", "schedule", "swa", "timm"),
 }
 """Names of tricks that other code has, too."""
 

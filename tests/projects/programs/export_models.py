@@ -1,0 +1,61 @@
+"""Exports models with random weights by a project's export.py, which compares the files.
+
+Run in a project, with a name of `--model` and an image size for each. A name behind `bilinear`
+is of a model with bilinear pooling.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import export
+import torch
+from leaf_diseases.data.transforms import Preprocessing
+from leaf_diseases.models.bilinear_pooling import use_bilinear_pooling
+from leaf_diseases.models.networks import build_model
+from leaf_diseases.models.trained import Trained
+from leaf_diseases.settings import Settings
+from torch import nn
+
+CLASSES = ["a", "b", "c", "d", "e"]
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+def main():
+    arguments = iter(sys.argv[1:])
+    for words, size in zip(arguments, map(int, arguments), strict=True):
+        *pooling, name = words.split()
+        torch.manual_seed(0)
+        model = build_model(name, len(CLASSES), size)
+        if pooling:
+            use_bilinear_pooling(model, name, size)
+        prepared = Preprocessing(size, size, MEAN, STD)
+        make_lively(model, prepared)
+        settings, device = Settings(model=name), torch.device("cpu")
+        trained = Trained(model, CLASSES, prepared, settings, device)
+        with tempfile.TemporaryDirectory() as directory:
+            export.export(trained, Path(directory, "model"), ("pt2", "onnx"))
+
+
+def make_lively(model, prepared):
+    """Gives each image other probabilities, which in many fresh models are all the same."""
+    layers = [m for m in model.modules() if isinstance(m, (nn.Conv2d, nn.Linear))]
+    for layer in layers:
+        nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.momentum = None  # Takes over the statistics of the batch.
+    size = prepared.crop_size
+    images = prepared.normalize(torch.randint(256, (8, 3, size, size)).byte())
+    head = layers[-1]
+    with torch.no_grad():
+        model.train()(images)
+        outputs = model.eval()(images)
+        deviation = outputs.std(dim=0).mean()
+        head.weight /= deviation
+        head.bias.sub_(outputs.mean(dim=0)).div_(deviation)
+        probabilities = model(images).softmax(dim=1)
+    assert probabilities.std(dim=0).min() > 0.01, probabilities
+
+
+main()
