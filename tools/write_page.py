@@ -234,12 +234,13 @@ def page(source: str, version: str) -> str:
     """
     data = read(lines.own_template(), own_questions())
     data |= {"source": source, "version": version, "handbook": HANDBOOK}
-    data["pages"] = {name: handbook_page(name) for name in own_catalogue()}
     data["published"] = PUBLISHED
     recorded = {"_commit": version, "_src_path": source, **data["given"]}
     data["recorded"] = lines.as_yaml(recorded)
     parts = {path.name: path.read_text(encoding="utf-8") for path in PARTS.iterdir()}
     parts["data"] = embedded(data)
+    pages = {name: handbook_page(name) for name in own_catalogue()}
+    parts["pages"] = embedded(pages)
     return re.sub(r"@@([\w.]+)@@", lambda found: parts[found[1]], parts["page.html"])
 
 

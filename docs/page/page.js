@@ -13,6 +13,7 @@ let before = null; // The state that the project is compared with.
 let about = ""; // The trick that this is about, if it is one.
 let open = DEFAULTS.file;
 let reading = ""; // The trick whose page of the handbook is shown.
+let pages; // All of them, in HTML, once one was wanted.
 let held = false; // Whether a reader has chosen the file that is open.
 let sameAnswers = false; // Whether the answers file is taken as unchanged.
 let project, changes; // The files now, and of each the lines with what became of them.
@@ -380,8 +381,10 @@ function showPage(name) {
   element("handbook").hidden = !name;
   document.body.classList.toggle("reading", name !== "");
   if (name ? isNarrow() : document.body.dataset.pane === "handbook") showPane(name ? "handbook" : "tricks");
-  if (!name) return;
-  element("page").innerHTML = data.pages[name];
+  // The handbook comes last, so that nothing else waits for it.
+  if (!name || document.readyState === "loading") return;
+  pages ??= JSON.parse(element("pages").textContent);
+  element("page").innerHTML = pages[name];
   for (const code of element("page").querySelectorAll("pre > .language-python")) {
     code.innerHTML = highlighted(code.textContent, "a.py").join("\n");
   }
@@ -482,12 +485,13 @@ element("only").addEventListener("change", showCode);
 function follow(than) {
   const { read, file, page, lost } = readAddress();
   [open, held] = [file, file !== DEFAULTS.file];
-  showPage(Object.hasOwn(data.pages, page) ? page : "");
+  showPage(byName.has(page) ? page : "");
   take(read, { than, push: false });
   if (lost.length) element("status").textContent = `The address also asks for ${lost.join(", ")}.`;
 }
 
 window.addEventListener("popstate", () => follow(state));
+document.addEventListener("DOMContentLoaded", () => showPage(reading));
 
 makeForm();
 showPane("tricks");

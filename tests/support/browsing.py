@@ -5,7 +5,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from machines import free_port, is_free
+from slurm import wait_until
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 needs_chromium = pytest.mark.skipif(
@@ -60,13 +61,12 @@ class Firefox:
         )
         self.send("WebDriver:ExecuteScript", script=add, args=[f"{call}.then({ready})"])
         read = "return document.body.dataset.found ?? null;"
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            found = self.send("WebDriver:ExecuteScript", script=read, args=[])["value"]
-            if found is not None:
-                return json.loads(found)
-            time.sleep(0.1)
-        raise TimeoutError(call[:200])
+
+        def found() -> str | None:
+            return self.send("WebDriver:ExecuteScript", script=read, args=[])["value"]
+
+        wait_until(found, 60)
+        return json.loads(found())
 
 
 @contextmanager
@@ -76,9 +76,7 @@ def firefox(address: str, profile: Path) -> Iterator[Firefox]:
     Args:
         profile: a directory for its files.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     profile.mkdir()
     settings = f'user_pref("marionette.port", {port});\n'
     (profile / "user.js").write_text(settings, encoding="utf-8")
@@ -86,15 +84,8 @@ def firefox(address: str, profile: Path) -> Iterator[Firefox]:
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     browser = subprocess.Popen([FIREFOX, *options], **quiet)
     try:
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                connection = socket.create_connection(("127.0.0.1", port))
-                break
-            except ConnectionRefusedError:
-                assert time.monotonic() < deadline, "Firefox does not answer"
-                time.sleep(0.1)
-        with connection:
+        wait_until(lambda: not is_free(port), 60)
+        with socket.create_connection(("127.0.0.1", port)) as connection:
             page = Firefox(connection)
             page.send("WebDriver:Navigate", url=address)
             yield page
