@@ -41,6 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 8 * 2**30:
         os.environ.setdefault("TMPDIR", str(MEMORY))
         tempfile.tempdir = None  # Else it stays where it was first asked for.
+    # Torch's profiler notes on stderr when it starts, and that it finds no GPU.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     if config.option.markexpr == "proof" and not os.environ.get(SEED):
         os.environ[SEED] = str(secrets.randbelow(10**6))
     if os.environ.get(SEED):
@@ -111,11 +113,11 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> "Workshop":
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An image folder for --data folder, and digits for --data mnist."""
+    """An image folder for --data folder, clips in it, and digits for --data mnist."""
     import training
 
     directory = training.make_image_folder(tmp_path_factory.mktemp("folder"))
-    return training.make_digits(directory)
+    return training.make_clips(training.make_digits(directory))
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,8 @@
 
 A code block below a comment such as `<!-- from everything: train.py backward -->` is that
 function of that preset's project, or with `ddp` or `fsdp` of that with everything and this form
-of several GPUs; a table or list between `<!-- the NAME -->` and
-`<!-- end -->` is computed.
+of several GPUs, or with a trick that `everything` leaves out of that with all that goes with it;
+a table or list between `<!-- the NAME -->` and `<!-- end -->` is computed.
 """
 
 import ast
@@ -34,11 +34,14 @@ COMPUTED = re.compile(r"(<!-- the (\w+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 def project(name: str) -> dict[str, str]:
     """Returns the files of a preset's project by path.
 
-    The name of a form of `parallel` gives all the tricks with that form.
+    The name of a form of `parallel` gives all the tricks with that form, and that of a trick
+    all that go with it.
     """
     answers = {"preset": name}
     if name in questions()["parallel"]:
         answers = everything(parallel=name).answers
+    elif name in questions():
+        answers = everything(**{name: True}).answers
     return rendered(answers)
 
 

@@ -24,6 +24,7 @@ PAGE = BUILD / "site" / "pick" / "index.html"
 """The page in which tricks are picked, as `make page` writes it."""
 ELSEWHERE = {
     "docs/README.md": "handbook.md",
+    "docs/recipes/README.md": "recipes/index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
@@ -33,6 +34,10 @@ ELSEWHERE = {
 }
 """The pages that have another place on the site than in the repository, or below docs."""
 GUIDES = ("command-line", "data", "resuming", "several-processes", "updating", "files")
+RECIPES = (
+    *("environment", "tensors", "images", "models", "data", "losses", "training"),
+    *("saving", "speed", "debugging"),
+)
 PROJECT = ("contributing", "releasing", "security", "changelog")
 FIGURES = ("recommended", "figures", "proof")
 CODE = re.compile(
@@ -48,7 +53,8 @@ INCLUDED = re.compile(
 
 def pages(root: Path = ROOT) -> dict[str, str]:
     """Returns the pages of the site by their place in the repository."""
-    handbook = [*root.glob("docs/*.md"), *root.glob("docs/tricks/*.md")]
+    folders = ("docs", "docs/tricks", "docs/recipes")
+    handbook = [page for folder in folders for page in root.glob(f"{folder}/*.md")]
     names = sorted(path.relative_to(root).as_posix() for path in handbook)
     return {name: name.removeprefix("docs/") for name in names} | ELSEWHERE
 
@@ -134,6 +140,7 @@ def navigation(staged: dict[str, str]) -> list[Any]:
         {"Get started": "start.md"},
         {"Tricks": ["tricks/index.md", *tricks]},
         {"Guides": ["handbook.md", *titled(*GUIDES)]},
+        {"Recipes": ["recipes/index.md", *titled(*(f"recipes/{n}" for n in RECIPES))]},
         {"Figures": titled(*FIGURES)},
         {"Project": [*titled(*PROJECT), {"Repository": ADDRESS}]},
     ]

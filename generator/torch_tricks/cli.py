@@ -249,6 +249,58 @@ def update(
 
 
 @app.command()
+def measure(
+    tricks: Annotated[
+        str,
+        typer.Argument(
+            metavar="TRICK,...",
+            help="Tricks to add, or to leave out if they are in: each alone, and all together.",
+            autocompletion=complete_tricks,
+            show_default=False,
+        ),
+    ],
+    flags: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- FLAGS]", help="Flags of train.py.", show_default=False
+        ),
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option(min=2, help="Pairs of runs, each with a seed of its own.")
+    ] = 5,
+    launch: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMAND",
+            help="What starts train.py, such as torchrun; by default the project's Python.",
+        ),
+    ] = "",
+    results: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where results go; by default below runs/."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with what was stopped.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print it for programs.")
+    ] = False,
+    project: Where = HERE,
+) -> None:
+    """Measure what tricks buy here.
+
+    Trains two copies of the project, as it is and with the trick, or without it if it is in, in
+    pairs of runs with one seed each, and says by how much they differ.
+    """
+    from torch_tricks import measuring
+
+    names = names_in(tricks)
+    measuring.measure(
+        project, names, flags or [], repeats, launch, results, resume, as_json
+    )
+
+
+@app.command()
 def status(
     project: Where = HERE,
     as_json: Annotated[

@@ -218,6 +218,19 @@ class Scratch:
         git("update-index", "-z", "--index-info", env=env, input=os.fsencode(lines))
         return git("write-tree", env=env)
 
+    def write_out(self, files: Tree, directory: Path) -> None:
+        """Writes the files of a listing into a new directory."""
+        directory.mkdir(parents=True)
+        index = self.directory / "index-to-write-out"
+        env = {
+            **self.env,
+            "GIT_WORK_TREE": str(directory),
+            "GIT_INDEX_FILE": str(index),
+        }
+        git("read-tree", self.make_tree(files), cwd=directory, env=env)
+        git("checkout-index", "--all", cwd=directory, env=env)
+        index.unlink()
+
     def commit(self, tree: str, *parents: str) -> str:
         """Stores a commit of a tree; returns its name."""
         options = [option for parent in parents for option in ("-p", parent)]

@@ -94,11 +94,16 @@ class TestNew:
         missing = {words[1] for words in listed if words[:1] == ["-"]}
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
         [row] = re.findall(r"^\| `everything` \| (.*)", readme, re.MULTILINE)
-        forms = {trick.name: trick.forms for trick in TRICKS}
-        assert {*re.findall(r"`(\w+)`", row)} & forms.keys() == missing
+        tricks = {trick.name: trick for trick in TRICKS}
+        assert {*re.findall(r"`(\w+)`", row)} & tricks.keys() == missing
         for name in missing:
-            needed = " or ".join(f"parallel={form}" for form in forms[name])
-            assert f"{name} needs {needed}: take that" in run("add", name, code=2)
+            refused = run("add", name, code=2)
+            if tricks[name].excludes:
+                other = tricks[name].excludes[0]
+                assert f"{name} excludes {other}: take one of them" in refused
+            else:
+                forms = " or ".join(f"parallel={form}" for form in tricks[name].forms)
+                assert f"{name} needs {forms}: take that" in refused
 
     def test_an_empty_folder_is_filled(self, tmp_path, fresh, monkeypatch):
         monkeypatch.chdir(tmp_path)

@@ -30,6 +30,7 @@ COMMANDS = {
     "evaluate.py": "run/model.pt --device cpu",
     "predict.py": "--weights run/model.pt --device cpu",
     "convert.py": "out --data folder --data-dir folder --image-size 8",
+    "export.py": "run/model.pt",
 }
 """What is good about each command; the last value of a flag counts."""
 
@@ -166,13 +167,12 @@ OFFLINE_ERRORS = {
 """Without a network, where torchvision tries to download what is missing."""
 
 BEGUN_ERRORS = {
-    "--data-dir folders/corrupt": "folders/corrupt/train/a/0.png is no readable image",
-    "--data-dir folders/corrupt-val": "corrupt-val/val/a/0.png is no readable image",
-    "--data-dir folders/truncated": "train/a/0.png is no readable image: mend",
-    "--data-dir folders/zero-bytes": "train/a/0.png is no readable image: mend",
-    "--data-dir folders/bomb": "train/a/0.png is no readable image: mend",
-    "--data-dir folders/text --num-workers 2": "train/a/0.png is no readable image",
-    "--data-dir folders/corrupt --num-workers 2": "train/a/0.png is no readable image",
+    "--data-dir folders/corrupt": "1 of 22 images in train are unreadable so far",
+    "--data-dir folders/corrupt-val": "1 of 7 images in val are unreadable so far",
+    "--data-dir folders/truncated": "more than --max-bad-share 0.01: mend or remove",
+    "--data-dir folders/zero-bytes": "mend or remove what out/unreadable.csv lists",
+    "--data-dir folders/bomb": "1 of 22 images in train are unreadable so far",
+    "--data-dir folders/text --num-workers 2": "1 of 22 images in train are unreadable",
     "--lr 1e30": "begin anew with a smaller --lr",
     "--lr 1e30 --log-every 1": "begin anew with a smaller --lr",
 }
@@ -218,7 +218,6 @@ EVALUATE_ERRORS = {
     "--split test": "has no split test: pass another --split (it has train, val)",
     "--data-dir missing": "put them into missing/CLASS",
     "--data-dir folders/other-classes": "not learned these classes: d; name other images",
-    "--data-dir folders/corrupt-val": "corrupt-val/val/a/0.png is no readable image",
     "--data hdf5 --data-dir h5/text": "make it with convert.py",
     "--config missing.json": "pass the config.json of the run with --config",
     "--config configs/no-model.json": "pass the config.json of the run",
@@ -292,6 +291,16 @@ CONVERT_ERRORS = {
     "--data hdf5 --data-dir h5/gzip": "HDF5 files need no conversion",
 }
 
+EXPORT_USAGE = {
+    "--formats": "formats Tuple should have at least 1 item",
+    "--formats tflite": "--formats",
+}
+
+EXPORT_ERRORS = {
+    "--output-dir file/out": "cannot make file/out: pass another --output-dir (Not a",
+    "--config missing.json": "pass the config.json of the run with --config",
+}
+
 BARE = [
     ("train.py --resume auto", 2, "looks in --run-dir: pass that too"),
     ("evaluate.py", 2, "model.pt of a run"),
@@ -302,6 +311,8 @@ BARE = [
     ),
     ("evaluate.py missing.pt --config run/config.json", 1, "there is no file"),
     ("evaluate.py file --config run/config.json", 1, "use another file"),
+    ("export.py", 2, "model.pt of a run"),
+    ("export.py missing.pt --config run/config.json", 1, "there is no file"),
     ("predict.py folder/val/a", 2, "--weights"),
     ("convert.py", 2, "New directory for the files"),
     ("convert.py folder", 1, "folder exists: name a new directory"),
@@ -323,6 +334,7 @@ MINIMAL = [
     ("train.py --lr 1e30", 1, "begin anew with a smaller --lr"),
     ("train.py --data-dir folders/corrupt", 1, "train/a/0.png is no readable image"),
     ("train.py --data-dir folders/corrupt --num-workers 2", 1, "is no readable image"),
+    ("evaluate.py --data-dir folders/corrupt-val", 1, "0.png is no readable image"),
 ]
 """In a project without tricks, where the code differs."""
 
@@ -339,6 +351,8 @@ ROWS = [
         ("predict.py", 1, PREDICT_ERRORS),
         ("convert.py", 2, CONVERT_USAGE),
         ("convert.py", 1, CONVERT_ERRORS),
+        ("export.py", 2, EXPORT_USAGE),
+        ("export.py", 1, EXPORT_ERRORS),
     ]
     for row, says in table.items()
 ]
@@ -667,11 +681,14 @@ def test_one_line(row, status, says, world, zygote):
     check_refused(result, status, says)
     if row.removeprefix("train.py ") in BEGUN_ERRORS:
         # Its settings alone are no results: they do not stand in the way of the next try.
-        left = {"out", "out/config.json"}
+        left = {"out", "out/config.json", "out/summary.txt"}
         if "corrupt-val" in row:  # The first epoch is trained on, and saved.
             left |= {"out/checkpoints", "out/checkpoints/step-00000005.pt"}
+        if "folders" in row:
+            left.add("out/unreadable.csv")
         if "--log-every" in row:
             left |= {"out/steps.jsonl"}
+        made = {path for path in made if "tfevents" not in path}
         assert made == left
     elif row.startswith("offline.py"):
         # torchvision makes directories for what it is about to download.

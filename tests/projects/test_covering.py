@@ -129,17 +129,32 @@ def check_the_command_line(subset, project, folder, zygote, phase):
     *_, best, last = lines = said.splitlines()
     say_more = {"amp", "compile", "layerwise_lr", "activation_checkpointing"}
     assert len(lines) == 10 + len(say_more & set(subset.tricks)), said
-    accuracy = f"accuracy {line['val_accuracy']:.2%}"
-    assert best == f"best validation {accuracy} in epoch 1"
-    result = f"validation {accuracy}"
+    by_class = "metrics" in subset.tricks
+    name = "accuracy"
+    if by_class and "class_balance" in subset.tricks:
+        name = "balanced_accuracy"
+    decides = f"{name} {line[f'val_{name}']:.2%}"
+    assert best == f"best validation {decides} in epoch 1"
+    result = f"validation {decides}"
     if "early_stopping" in subset.tricks:
-        result = f"kept epoch 1: validation {accuracy}"
+        result = f"kept epoch 1: validation {decides}"
     assert last == f"{result}, weights in run/model.pt"
     if "evaluate" in subset.tricks:
         with phase("evaluate"):
             result = run(project, "evaluate.py", "run/model.pt", "--device", "cpu")
         assert result.returncode == 0, result.stderr
-        assert result.stdout.endswith(f", accuracy {line['val_accuracy']:.2%}\n")
+        first, *table = result.stdout.splitlines()
+        end = f", accuracy {line['val_accuracy']:.2%}"
+        if by_class:
+            end += f", balanced_accuracy {line['val_balanced_accuracy']:.2%}"
+            end += f", f1 {line['val_f1']:.2%}"
+        assert first.endswith(end)
+        assert bool(table) == by_class
+    if "export" in subset.tricks:
+        with phase("export"):
+            result = run(project, "export.py", "run/model.pt")
+        assert (result.returncode, result.stderr) == (0, ""), result.stderr
+        assert (project / "run/model.onnx").exists()
     if "predict" not in subset.tricks:
         return
     with phase("predict"):

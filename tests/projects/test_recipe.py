@@ -92,3 +92,5 @@ def test_the_regression_of_the_readme(preset, leaves, tmp_path, zygote):
     # What is measured is what is predicted, whatever the precision.
     mean = sum(part["images"] * part["error"] for part in both) / 60
     assert fmean(errors) == pytest.approx(mean, rel=0.02)
+    if preset == "everything":
+        assert "values differ by" in python(project, "export.py", weights)

@@ -127,6 +127,7 @@ def test_no_subset_is_left_out():
         trick.name
         for trick in catalogue()
         if trick.name != "parallel" and "none" in (trick.parallel or ("none",))
+        if not trick.excludes
     ]
 
 
@@ -199,12 +200,18 @@ def contents(project: Path) -> dict[str, tuple[int, bytes]]:
 
 @pytest.fixture(scope="session")
 def full_projects(tmp_path_factory):
-    """The projects with all tricks, by the choice among the forms of one of them."""
+    """The projects with all tricks, by the choice among the forms of one of them.
+
+    What excludes others has a project of its own.
+    """
+    rows = {form: everything(parallel=form) for form in questions()["parallel"][1:]}
+    for trick in catalogue():
+        if trick.excludes:
+            without = dict.fromkeys(trick.excludes, False)
+            rows[trick.name] = everything(**{trick.name: True} | without)
     return {
-        choice: render_subset(
-            tmp_path_factory.mktemp(choice) / "x", everything(parallel=choice)
-        )
-        for choice in questions()["parallel"][1:]
+        name: render_subset(tmp_path_factory.mktemp(name) / "x", row)
+        for name, row in rows.items()
     }
 
 
@@ -275,7 +282,7 @@ def test_each_check_can_fail(tmp_path, check, name, old, new, finding):
         ("from leaf_diseases.optim.swa import WeightAverage", "swa"),
         ("    class_balance: float = 0.5", "class_balance"),
         ("see arxiv.org/abs/1503.02531", "distillation"),
-        ("`docs/tricks/channels_last.md`", "channels_last"),
+        ("`docs/tricks/cudnn_benchmark.md`", "cudnn_benchmark"),
         ("images, targets = mix_batch(images)  # MixUp", "mixup"),
     ],
 )

@@ -22,6 +22,9 @@ from versions import git
 OF_MODULE = {"PIL": "pillow", "huggingface_hub": "huggingface-hub"}
 """Distributions that are not called as the module that they bring."""
 
+IMPORTED_BY = {"torch.utils.tensorboard": "tensorboard", "onnx": "onnxscript"}
+"""Distributions that modules of another one import."""
+
 OF_DISTRIBUTION = {name: module.lower() for module, name in OF_MODULE.items()}
 
 
@@ -39,6 +42,7 @@ def imported(files, project):
                 names |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
                 names.add(node.module)
+    names |= {IMPORTED_BY[name] for name in names & IMPORTED_BY.keys()}
     modules = {name.partition(".")[0] for name in names}
     modules -= {*sys.stdlib_module_names, PACKAGE, *scripts(project)}
     return {OF_MODULE.get(module, module) for module in modules}

@@ -216,7 +216,10 @@ def structure(text: str) -> Counter[str]:
     return Counter(re.findall(r"<(ul|ol|li|table|tr|pre|h\d|strong)\b", text))
 
 
-PAGES = ("", "tricks/", "tricks/swa/", "recommended/", "figures/", "resuming/")
+PAGES = (
+    *("", "tricks/", "tricks/swa/", "recipes/", "recipes/tensors/", "recommended/"),
+    *("figures/", "resuming/"),
+)
 """Pages with tables and code."""
 
 

@@ -51,8 +51,9 @@ def words_by_owners(computed: bool = True) -> dict[tuple[str, ...], list[str]]:
 
 
 COMMON_NAMES = {
-    *("amp", "augmentation", "compile", "csv", "ema", "evaluate", "parallel"),
-    *("predict", "pretrained", "schedule", "swa", "timm"),
+    *("amp", "augmentation", "compile", "csv", "ema", "evaluate"),
+    *("export", "features", "metrics", "parallel", "predict", "pretrained"),
+    *("schedule", "summary", "swa", "timm", "video"),
 }
 """Names of tricks that other code has, too."""
 
@@ -111,13 +112,15 @@ PATTERNS = {
 }
 
 # Words that a file may say all the same. Every project can load the weights of others,
-# whatever those were wrapped in, and torch's cache has a name of its own.
+# whatever those were wrapped in, and torch has names of its own.
 EXCEPTIONS = {
     f"{PACKAGE}/data/hdf5.py": (r"itertools import accumulate", r"\*accumulate\("),
+    f"{PACKAGE}/profiling.py": (r"key_averages\(\)",),
     f"{PACKAGE}/models/loading.py": (r"AveragedModel|n_averaged",),
     "tests/models/test_loading.py": (r"AveragedModel|n_averaged",),
     f"{PACKAGE}/models/pretrained.py": (r'get_dir\(\), "checkpoints"',),
     "tests/models/test_pretrained.py": (r"torch/hub/checkpoints",),
+    "tests/processes/two_ranks.py": (r"torch\.profiler\.profile\(\)",),
 }
 
 

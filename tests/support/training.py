@@ -36,6 +36,8 @@ OF_TRICK = {
     "early_stopping": ("--patience", 1),
     "swa": ("--swa-start", 0.5),
     "sync_bn": ("--no-sync-bn",),
+    "profiler": ("--profile-steps", 1),
+    "video": ("--segments", 3),
 }
 
 
@@ -49,6 +51,20 @@ def make_image_folder(directory: Path) -> Path:
             size = (IMAGE_SIZE, IMAGE_SIZE, 3)
             pixels = rng.integers(256, size=size, dtype=np.uint8)
             Image.fromarray(pixels).save(path)
+    return directory
+
+
+def make_clips(directory: Path) -> Path:
+    """Writes as many clips, of one to five frames of noise, for projects that read clips."""
+    rng = np.random.default_rng(2)
+    for split, count in {"train": TRAIN_IMAGES, "val": VAL_IMAGES}.items():
+        for index in range(count):
+            clip = directory / "clips" / split / "abc"[index % 3] / f"{index}"
+            clip.mkdir(parents=True)
+            for frame in range(1 + index % 5):
+                size = (IMAGE_SIZE, IMAGE_SIZE + index % 3, 3)
+                pixels = rng.integers(256, size=size, dtype=np.uint8)
+                Image.fromarray(pixels).save(clip / f"{frame}.png")
     return directory
 
 
@@ -72,6 +88,8 @@ def flags(subset: Subset, folder: Path, hdf5: Path, device: str = "cpu") -> list
     source = ("folder" if own else "mnist", folder)
     if "hdf5" in subset.tricks:
         source = ("hdf5", hdf5 if own else hdf5 / "digits")
+    if "video" in subset.tricks:
+        source = ("frames", folder / "clips")
     values = ["--data", source[0], "--data-dir", source[1], "--device", device, *COMMON]
     for trick in subset.tricks:
         values += OF_TRICK.get(trick, ())
@@ -134,7 +152,8 @@ def evaluate(run: Run, project: Path, directory: Path) -> None:
     assert (result.returncode, result.stderr) == (0, ""), result.stderr
     found = json.loads(result.stdout)
     assert (found.pop("split"), found.pop("images")) == ("val", VAL_IMAGES)
-    del found["data"]
+    for name in ("data", "classes", "confusion"):  # Not of a record, if they are there.
+        found.pop(name, None)
     validations = [
         {name: line[f"val_{name}"] for name in found}
         for line in read_metrics(directory)
@@ -171,8 +190,9 @@ def check_same_run(first: Path, second: Path) -> None:
 
 
 def check_same_files(first: Path, second: Path) -> None:
-    """Checks that two runs have equal weights and readings."""
-    for file in (*first.glob("*.pt"), first / "steps.jsonl"):
+    """Checks that two runs have equal weights, readings and reports of classes."""
+    reports = (*first.glob("metrics.json"), *first.glob("*.png"))
+    for file in (*first.glob("*.pt"), *reports, first / "steps.jsonl"):
         assert file.read_bytes() == (second / file.name).read_bytes(), file
 
 
@@ -188,8 +208,8 @@ def check_close_runs(first: Path, second: Path) -> None:
 
 
 def reproducible(directory: Path) -> list[dict[str, object]]:
-    """The lines of a run's metrics, less what depends on the clock."""
-    timings = {"seconds", "images_per_second"}
+    """The lines of a run's metrics, less what depends on the clock and on a GPU's memory."""
+    timings = {"seconds", "images_per_second", "peak_memory_bytes"}
     return [
         {name: value for name, value in line.items() if name not in timings}
         for line in read_metrics(directory)

@@ -72,7 +72,10 @@ def before_practices(tree: Path) -> None:
         text = text.replace(f"'{name}' in chosen", "true")
     # Their words are others' too, by a name that they were given first.
     text = re.sub(
-        r"^        - \*(image_files|trained|config)\n", "", text, flags=re.MULTILINE
+        r"^        - \*(image_files|input_images|trained|config)\n",
+        "",
+        text,
+        flags=re.MULTILINE,
     )
     (tree / "copier.yml").write_text(text, encoding="utf-8")
     template = tree / "template"

@@ -38,6 +38,7 @@ PRELOADED = (
     "torch.distributed.fsdp",
     "torch.optim.swa_utils",
     "torch.utils.data",
+    "torch.utils.tensorboard",
     "torchvision",
     "torchvision.transforms.v2",
     "tqdm",

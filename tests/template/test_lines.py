@@ -66,6 +66,7 @@ def test_random_choices_equal_those_of_copier(number, tmp_path):
         form, listed = answers["parallel"], set(answers["tricks"])
         allowed = Subset.of(parallel=form).named_levels | {
             trick.name: {trick.name, *trick.needs} <= listed
+            and listed.isdisjoint(trick.excludes)
             and form in (trick.forms or (form,))
             for trick in TRICKS
             if not trick.choices

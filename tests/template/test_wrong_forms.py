@@ -394,7 +394,8 @@ def copy_over_the_best_file(tree, text):
 def one_seed_for_all_workers(tree, text):
     """NumPy seeded by a constant, in a worker or anywhere else."""
     for seed in (*calls(tree, "random.seed"), *calls(tree, "manual_seed")):
-        if not seed.args or isinstance(seed.args[0], ast.Constant):
+        own = isinstance(seed.func.value, ast.Call)  # torch.Generator().manual_seed(0)
+        if not seed.args or isinstance(seed.args[0], ast.Constant) and not own:
             yield seed
 
 

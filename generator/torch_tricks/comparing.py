@@ -1,0 +1,87 @@
+"""What paired runs tell: differences with their intervals, and what follows from them."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE = 0.95
+MOST_RUNS = 1000
+"""More pairs than that are nobody's plan."""
+
+
+class Difference(NamedTuple):
+    """What a change does to a number, over pairs of runs with one seed each."""
+
+    before: float
+    after: float
+    """The means."""
+    mean: float
+    """Of the differences, after less before."""
+    low: float
+    high: float
+    """The 95 % confidence interval of the mean difference, by Student's t."""
+    pairs: int
+    enough: int | None
+    """Pairs that would tell it from zero if it stays as it is. None: it is told, or no number of
+    pairs would."""
+
+    @property
+    def told(self) -> bool:
+        """Whether zero is outside of the interval."""
+        return self.low > 0 or self.high < 0
+
+    def as_dict(self) -> dict[str, Any]:
+        return self._asdict() | {"told": self.told}
+
+
+def compare(before: Sequence[float], after: Sequence[float]) -> Difference:
+    """Returns the difference of two numbers that were measured in pairs.
+
+    https://docs.scipy.org/doc/scipy/reference/generated/scipy.stats.ttest_rel.html
+
+    Args:
+        before: one number of each pair, two or more.
+        after: the other number of each pair.
+    """
+    differences = np.subtract(after, before)
+    mean, pairs = float(differences.mean()), len(differences)
+    if np.ptp(differences) == 0:  # All are equal: there is nothing to be unsure of.
+        low = high = mean
+    else:
+        interval = stats.ttest_rel(after, before).confidence_interval(CONFIDENCE)
+        low, high = float(interval.low), float(interval.high)
+    found = Difference(
+        float(np.mean(before)), float(np.mean(after)), mean, low, high, pairs, None
+    )
+    return found if found.told else found._replace(enough=enough_pairs(differences))
+
+
+def enough_pairs(differences: np.ndarray) -> int | None:
+    """Returns how many pairs would tell a mean difference from zero, if it stays as it is."""
+    mean, deviation = abs(differences.mean()), differences.std(ddof=1)
+    for pairs in range(len(differences) + 1, MOST_RUNS + 1):
+        t = stats.t.ppf((1 + CONFIDENCE) / 2, pairs - 1)
+        if t * deviation / np.sqrt(pairs) < mean:
+            return pairs
+    return None
+
+
+def verdict(found: Difference, better: str) -> str:
+    """Returns in words what a difference says.
+
+    Args:
+        better: `higher` or `lower`, or an empty text if neither is.
+    """
+    if found.low == found.high == 0:
+        return "the same in every run"
+    if not found.told:
+        more = "no number of runs that anybody would wait for"
+        if found.enough is not None:
+            more = f"about {found.enough} would, if it stays as it is"
+        return f"not told apart by {found.pairs} pairs of runs ({more})"
+    direction = "higher" if found.mean > 0 else "lower"
+    if not better:
+        return direction
+    return "better" if direction == better else "worse"

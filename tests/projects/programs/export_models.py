@@ -1,0 +1,71 @@
+"""Exports models with random weights by a project's export.py, which compares the files.
+
+Run in a project, with a name of `--model` and an image size for each. A name behind `bilinear`
+is of a model with bilinear pooling.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import export
+import torch
+from leaf_diseases.data.transforms import Preprocessing
+from leaf_diseases.models.bilinear_pooling import use_bilinear_pooling
+from leaf_diseases.models.networks import build_model
+from leaf_diseases.models.trained import Trained
+from leaf_diseases.settings import Settings
+from torch import nn
+
+CLASSES = ["a", "b", "c", "d", "e"]
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+def main():
+    arguments = iter(sys.argv[1:])
+    for words, size in zip(arguments, map(int, arguments), strict=True):
+        *pooling, name = words.split()
+        torch.manual_seed(0)
+        model = build_model(name, len(CLASSES), size)
+        if pooling:
+            use_bilinear_pooling(model, name, size)
+        prepared = Preprocessing(size, size, MEAN, STD)
+        model = make_lively(model, prepared)
+        settings, device = Settings(model=name), torch.device("cpu")
+        trained = Trained(model, CLASSES, prepared, settings, device)
+        with tempfile.TemporaryDirectory() as directory:
+            export.export(trained, Path(directory, "model"), ("pt2", "onnx"))
+
+
+class Standardized(nn.Module):
+    """A model whose logits have mean 0 and a deviation of about 1 over some images.
+
+    Those of many fresh models hardly depend on the image, or leave all others at zero.
+    """
+
+    def __init__(self, model, images):
+        super().__init__()
+        self.model = model
+        outputs = model(images)
+        self.register_buffer("mean", outputs.mean(dim=0))
+        self.register_buffer("std", outputs.std(dim=0).mean())
+
+    def forward(self, images):
+        return (self.model(images) - self.mean) / self.std
+
+
+@torch.no_grad()
+def make_lively(model, prepared):
+    """Returns a model that gives each image other probabilities."""
+    for module in model.modules():
+        if isinstance(module, (nn.Conv2d, nn.Linear)):
+            nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+        elif isinstance(module, nn.BatchNorm2d):
+            module.momentum = None  # Takes over the statistics of the batch.
+    size = prepared.crop_size
+    images = prepared.normalize(torch.randint(256, (8, 3, size, size)).byte())
+    model.train()(images)
+    return Standardized(model.eval(), images).eval()
+
+
+main()
