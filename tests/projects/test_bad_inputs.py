@@ -196,9 +196,9 @@ GOOD = [
     "evaluate.py --data-dir folders/corrupt",
     "predict.py folders/modes",
     "predict.py folders/other-files/train/a",
-    "predict.py folders/names/train/\N{MAPLE LEAF}",
+    "predict.py folders/names/train/\N{CAT FACE}",
     "predict.py --top 1000 folder/val/a/0.png",
-    "predict.py --format csv folders/names/train/\N{MAPLE LEAF}",
+    "predict.py --format csv folders/names/train/\N{CAT FACE}",
     "convert.py --data-dir folders/modes",
     "convert.py --data-dir folders/names",
     "convert.py --data-dir folders/names/train --split-seed 1",
@@ -443,7 +443,7 @@ def make_folders(good: Path, folders: Path) -> None:
     names = broken("names")
     (names / first).rename(names / first.with_name(f"{NO_TEXT}.png"))
     for split in ("train", "val"):
-        (names / split / "a").rename(names / split / "\N{MAPLE LEAF}")
+        (names / split / "a").rename(names / split / "\N{CAT FACE}")
         (names / split / "b").rename(names / split / NO_TEXT)
     modes = broken("modes") / "train" / "a"
     image = Image.fromarray(PIXELS)

@@ -127,7 +127,7 @@ def check_the_command_line(subset, project, folder, zygote, phase):
     # Machine, model, data, rate, three steps, an epoch, the best one and the result: once,
     # however many ranks there are.
     *_, best, last = lines = said.splitlines()
-    say_more = {"amp", "compile", "layerwise_lr", "activation_checkpointing"}
+    say_more = {"activation_checkpointing", "amp", "compile", "layerwise_lr", "summary"}
     assert len(lines) == 10 + len(say_more & set(subset.tricks)), said
     by_class = "metrics" in subset.tricks
     name = "accuracy"

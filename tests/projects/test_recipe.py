@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from rendering import PACKAGE, render
+from subsets import everything
 from test_covering import python
 
 
@@ -62,7 +63,8 @@ def test_the_regression_of_the_readme(preset, leaves, tmp_path, zygote):
     if preset == "custom":
         answers["tricks"] = ["folders", "evaluate", "predict"]
     elif preset == "everything":
-        answers["parallel"] = "dp"
+        # The README says to remove it first.
+        answers = everything(metrics=False).answers
     project = render(tmp_path / "project", answers)
     flags = follow(project)
     python(project, "-m", "ruff", "check", "--quiet")

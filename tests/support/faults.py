@@ -86,7 +86,7 @@ def watch_saves(note: Callable[[str, str], None]) -> None:
     def target(value: Any) -> str:
         if isinstance(value, int):
             value = os.readlink(f"/proc/self/fd/{value}")
-        return os.fspath(value)
+        return os.fsdecode(value)
 
     def in_checkpoints(value: Any) -> bool:
         return "/checkpoints" in target(value)

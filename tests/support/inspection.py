@@ -114,6 +114,7 @@ PATTERNS = {
 # Words that a file may say all the same. Every project can load the weights of others,
 # whatever those were wrapped in, and torch has names of its own.
 EXCEPTIONS = {
+    "README.md": (r"from PIL import Image, ImageOps",),
     f"{PACKAGE}/data/hdf5.py": (r"itertools import accumulate", r"\*accumulate\("),
     f"{PACKAGE}/profiling.py": (r"key_averages\(\)",),
     f"{PACKAGE}/models/loading.py": (r"AveragedModel|n_averaged",),
