@@ -70,7 +70,7 @@ def test_what_cannot_be_measured_is_refused(here):
     train = here / "train.py"
     assert "is given to each run" in run("measure", "swa", "--", "--seed", 3, code=2)
     assert "no trick is called" in run("measure", "swaa", code=2)
-    train.write_text(train.read_text() + "\nfailing = 1 / 0\n")
+    train.write_text("failing = 1 / 0\n" + train.read_text())
     assert "not committed" in run("measure", "swa", code=2)
     commit(here)
     failed = run("measure", "swa", code=2)
