@@ -332,7 +332,7 @@ def read_numbers(run: Path, keeps_best: bool) -> dict[str, float]:
     else:
         per_step = first["seconds"] / first["step"]
     numbers["seconds_per_step"] = per_step
-    numbers["peak_memory_bytes"] = records[-1].get("peak_memory_bytes")
+    numbers["peak_memory_bytes"] = records[-1].get("peak_memory_bytes", 0)
     return numbers
 
 

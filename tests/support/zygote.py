@@ -29,7 +29,10 @@ PRELOADED = (
     "PIL.Image",
     "PIL.PngImagePlugin",
     "h5py",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.figure",
     "numpy",
+    "pydantic.main",
     "pytest",
     "torch",
     "torch._dynamo",  # Imported by the first step of an optimizer.
