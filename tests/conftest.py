@@ -104,6 +104,12 @@ def zygote() -> Iterator[Zygote]:
 
 
 @pytest.fixture(scope="session")
+def mypy(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
+    """Checks types, and remembers those of dependencies: they take it the most time."""
+    return ("-m", "mypy", "--cache-dir", tmp_path_factory.mktemp("mypy"))
+
+
+@pytest.fixture(scope="session")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> "Workshop":
     """Several versions of the template, and a maker of projects of them."""
     from updating import Workshop

@@ -173,10 +173,9 @@ def in_a_new_process(project, *arguments):
 
 
 @pytest.mark.long
-def test_the_types_check(tmp_path, phase):
-    """In one test: to read the dependencies takes mypy longer than ten projects."""
-    mypy = check_the_types([*AT_ONCE, WITH_RANKS[-1]], tmp_path, phase)
-    project = render_subset(tmp_path / "broken", Subset.of())
+def test_the_types_check(tmp_path, mypy, phase):
+    check_the_types([*AT_ONCE, WITH_RANKS[-1]], tmp_path, mypy, phase)
+    project = render_subset(tmp_path / "broken", WITH_RANKS[-1])
     with (project / "train.py").open("a", encoding="utf-8") as file:
         file.write("\n\nmain(0)\n")
     with pytest.raises(AssertionError, match=r"\[arg-type\]"):
@@ -186,19 +185,16 @@ def test_the_types_check(tmp_path, phase):
 @pytest.mark.proof
 @pytest.mark.share
 @pytest.mark.parametrize("part", range(3))
-def test_the_types_of_every_row_check(part, tmp_path, phase):
-    check_the_types(OF_THE_PROOF[part::3], tmp_path, phase)
+def test_the_types_of_every_row_check(part, tmp_path, mypy, phase):
+    check_the_types(OF_THE_PROOF[part::3], tmp_path, mypy, phase)
 
 
-def check_the_types(subsets, directory, phase):
-    """Returns the command that checks a project."""
-    mypy = ("-m", "mypy", "--cache-dir", directory / "cache")
+def check_the_types(subsets, directory, mypy, phase):
     for subset in subsets:
         project = render_subset(directory / str(subset), subset)
         with phase("mypy"):
             said = python(project, *mypy)
         assert said.startswith("Success: no issues found in ")
-    return mypy
 
 
 @pytest.mark.long

@@ -58,7 +58,7 @@ def follow(project):
 
 
 @pytest.mark.parametrize("preset", ["custom", "recommended", "everything"])
-def test_the_regression_of_the_readme(preset, leaves, tmp_path, zygote):
+def test_the_regression_of_the_readme(preset, leaves, tmp_path, mypy, zygote):
     answers = {"preset": preset, "parallel": "none"}
     if preset == "custom":
         answers["tricks"] = ["folders", "evaluate", "predict"]
@@ -69,7 +69,7 @@ def test_the_regression_of_the_readme(preset, leaves, tmp_path, zygote):
     flags = follow(project)
     python(project, "-m", "ruff", "check", "--quiet")
     python(project, "-m", "ruff", "format", "--quiet")
-    python(project, "-m", "mypy", "--cache-dir", "/dev/null", PACKAGE, "train.py")
+    python(project, *mypy, PACKAGE, "train.py")
     flags[flags.index("leaves")] = leaves
     flags += ["--image-size", 8, "--epochs", 3, "--batch-size", 8, "--num-workers", 0]
 
