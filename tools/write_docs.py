@@ -7,20 +7,23 @@ a table or list between `<!-- the NAME -->` and `<!-- end -->` is computed.
 """
 
 import ast
+import json
 import re
 import tempfile
 import textwrap
+import tomllib
 from collections import Counter
 from collections.abc import Iterable
 from difflib import unified_diff
 from functools import cache
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 from rendering import render
 from subsets import ROOT, TRICKS, everything, questions
 from torch_tricks.catalogue import Trick
+from torch_tricks.comparing import compare
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 SNIPPET = re.compile(
@@ -145,12 +148,85 @@ def file_list() -> str:
     return "\n".join([*rows, "```"]) + "\n"
 
 
+NUMBERS: dict[str, tuple[str, float, str, bool]] = {
+    "val_accuracy": ("accuracy", 100, "%", True),
+    "val_balanced_accuracy": ("balanced accuracy", 100, "%", True),
+    "val_loss": ("validation loss", 1, "", False),
+    "seconds_per_step": ("time of a step", 1000, "ms", False),
+    "first_step_seconds": ("time of the first step", 1, "s", False),
+    "seconds_in_all": ("time in all", 1, "s", False),
+    "peak_memory_bytes": ("peak memory", 2**-20, "MiB", False),
+}
+"""What the runs of measurements have left: its name, factor and unit, and whether more is better."""
+
+
+@cache
+def measurements() -> dict[str, dict[str, Any]]:
+    """Returns what is measured of the tricks, by its name."""
+    return tomllib.loads((ROOT / "docs/effects.toml").read_text("utf-8"))
+
+
+def settings() -> str:
+    """Returns the settings in which tricks are measured."""
+    rows = [
+        f"| `{name}` | {asked['where']} |" for name, asked in measurements().items()
+    ]
+    return "\n".join(["| | setting |", "|---|---|", *rows]) + "\n"
+
+
+def effects() -> str:
+    """Returns what was measured of the tricks, a table for each machine."""
+    lines = (ROOT / "docs/effects.jsonl").read_text("utf-8").splitlines()
+    kept = list(map(json.loads, lines))
+    tables = []
+    for machine in dict.fromkeys(line["machine"] for line in kept):
+        found = {
+            line["name"]: line["runs"] for line in kept if line["machine"] == machine
+        }
+        rows = [
+            f"On {machine}:\n",
+            "| | trick | measured | without | with | difference | |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        for name, asked in measurements().items():
+            rows += effects_of(name, asked, found.get(name, {}))
+        tables.append("\n".join(rows) + "\n")
+    return "\n" + "\n".join(tables) + "\n"
+
+
+def effects_of(
+    name: str, asked: dict[str, Any], runs: dict[str, list[dict[str, float]]]
+) -> Iterable[str]:
+    """Yields a row for each trick of a measurement, and each number that is shown."""
+    variants = [f"with-{trick}" for trick in asked["tricks"].split(",")]
+    others = [variant for variant in (*variants, "all-together") if variant in runs]
+    for variant, number in product(others, asked["shows"]):
+        words, factor, unit, more = NUMBERS[number]
+        values = ([run[number] for run in runs[side]] for side in ("as-it-is", variant))
+        one = compare(*values)
+        digits = 3 if factor == 1 and not unit else 1
+        cells = [
+            f"{factor * value:.{digits}f} {unit}".strip()
+            for value in (one.before, one.after)
+        ]
+        half = factor * (one.high - one.low) / 2
+        difference = f"{factor * one.mean:+.{digits}f} ± {half:.{digits}f}"
+        said = "the same" if one.low == one.high == 0 else "not told apart"
+        if one.told:
+            said = "**better**" if (one.mean > 0) == more else "**worse**"
+        trick = variant.removeprefix("with-").replace("all-together", "all of them")
+        row = " | ".join((f"`{name}`", trick, words, *cells, difference, said))
+        yield f"| {row} |"
+
+
 COMPUTERS = {
     "tricks": trick_table,
     "index": trick_index,
     "files": file_list,
     "diff": trick_diff,
     "sizes": sizes,
+    "settings": settings,
+    "effects": effects,
 }
 
 

@@ -1,5 +1,6 @@
 """The benchmarks run, at a small size: what they measure there means nothing."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -47,3 +48,18 @@ def test_a_part_measures_something(name):
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout
+
+
+@pytest.mark.proof
+def test_effects_are_measured_and_kept(tmp_path):
+    program = (
+        "import sys; sys.path.insert(0, 'benchmarks'); import effects; "
+        f"effects.be_quick(effects.Path({str(tmp_path)!r})); effects.measure('textures')"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+    line = json.loads((tmp_path / "effects.jsonl").read_text())
+    assert line["name"] == "textures"
+    assert {variant: len(runs) for variant, runs in line["runs"].items()} == {
+        "as-it-is": 2,
+        "with-bilinear_pooling": 2,
+    }

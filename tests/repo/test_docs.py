@@ -16,6 +16,7 @@ from write_docs import (
     SNIPPET,
     all_flags,
     code,
+    measurements,
     part_of,
     project,
     rendered,
@@ -60,6 +61,17 @@ def test_a_page_of_the_handbook_shows_the_code_and_names_the_source(trick):
         assert f"\n## {heading}\n" in text
     for flag in all_flags(trick):
         assert f"`{flag}" in text
+
+
+def test_each_trick_is_measured_or_the_page_says_why_not():
+    measured = {
+        name for one in measurements().values() for name in one["tricks"].split(",")
+    }
+    text = (ROOT / "docs" / "recommended.md").read_text(encoding="utf-8")
+    said = text.partition("## What is not measured here")[2].partition("\n## ")[0]
+    for trick in TRICKS:
+        if trick.group not in ("Watch", "Use the model"):
+            assert (trick.name in measured) != (f"`{trick.name}`" in said), trick.name
 
 
 @each_page
