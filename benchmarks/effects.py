@@ -164,13 +164,10 @@ SUFFIX = {"photos": ".jpg"}
 
 def make_project(place: Path, base: str) -> None:
     """Renders the template as it is committed, and commits the project."""
-    template = WORK / "template"
-    if not template.exists():  # What is not committed could not be rendered again.
-        run("git", "clone", "--quiet", ROOT, template)
     tricks = ",".join(["seeding", "folders", *base.split()])
     answers = {"project_name": "Effects", "preset": "custom", "tricks": f"[{tricks}]"}
     options = [f"--data={name}={value}" for name, value in answers.items()]
-    run(*copy_command(str(template), place, "--vcs-ref=HEAD", *options))
+    run(*copy_command(str(WORK / "template"), place, "--vcs-ref=HEAD", *options))
     run("git", "init", "--quiet", cwd=place)
     run("git", "add", "--all", cwd=place)
     who = ("-c", "user.name=effects", "-c", "user.email=effects@localhost")
@@ -259,6 +256,9 @@ def main() -> None:
     if arguments.quick:
         be_quick(Path(tempfile.mkdtemp(prefix="effects-")))
     left = [name for name in names if name not in kept()]
+    template = WORK / "template"
+    if not template.exists():  # What is not committed could not be rendered again.
+        run("git", "clone", "--quiet", ROOT, template)
     with ThreadPool(arguments.at_once) as pool:
         pool.map(measure, left, chunksize=1)
 
