@@ -48,7 +48,7 @@ def mnist(split: str) -> Split:
     """Reads a split of MNIST, `train` or `t10k`."""
     place = os.environ.get("TORCH_TRICKS_MNIST")
     if not place:
-        sys.exit("set TORCH_TRICKS_MNIST to the directory with MNIST's four files")
+        raise LookupError("set TORCH_TRICKS_MNIST to the directory with MNIST's files")
 
     def read(name: str, header: int) -> np.ndarray:
         packed = Path(place, f"{split}-{name}-ubyte.gz").read_bytes()
@@ -239,6 +239,19 @@ def be_quick(work: Path) -> None:
         asked["repeats"] = 2
 
 
+def measure_all(names: Sequence[str], at_once: int) -> None:
+    """Measures: `at_once` at a time, and alone what depends on how busy the machine is."""
+    if not (WORK / "template").exists():  # What is not committed cannot be had again.
+        run("git", "clone", "--quiet", ROOT, WORK / "template")
+    timed = [
+        name for name in names if "seconds_per_step" in MEASUREMENTS[name]["shows"]
+    ]
+    with ThreadPool(at_once) as pool:
+        pool.map(measure, [name for name in names if name not in timed], chunksize=1)
+    for name in timed:
+        measure(name)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
@@ -255,12 +268,7 @@ def main() -> None:
         parser.error(f"{', '.join(unknown)}: there are {', '.join(MEASUREMENTS)}")
     if arguments.quick:
         be_quick(Path(tempfile.mkdtemp(prefix="effects-")))
-    left = [name for name in names if name not in kept()]
-    template = WORK / "template"
-    if not template.exists():  # What is not committed could not be rendered again.
-        run("git", "clone", "--quiet", ROOT, template)
-    with ThreadPool(arguments.at_once) as pool:
-        pool.map(measure, left, chunksize=1)
+    measure_all([name for name in names if name not in kept()], arguments.at_once)
 
 
 if __name__ == "__main__":

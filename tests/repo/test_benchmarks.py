@@ -54,7 +54,7 @@ def test_a_part_measures_something(name):
 def test_effects_are_measured_and_kept(tmp_path):
     program = (
         "import sys; sys.path.insert(0, 'benchmarks'); import effects; "
-        f"effects.be_quick(effects.Path({str(tmp_path)!r})); effects.measure('textures')"
+        f"effects.be_quick(effects.Path({str(tmp_path)!r})); effects.measure_all(['textures'], 1)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
     line = json.loads((tmp_path / "effects.jsonl").read_text())
