@@ -263,7 +263,8 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     torch.set_num_threads(1)  # As in each run.
-    names = arguments.names or MEASUREMENTS
+    here = [n for n in MEASUREMENTS if torch.cuda.is_available() or "gpu-" not in n]
+    names = arguments.names or here
     if unknown := [name for name in names if name not in MEASUREMENTS]:
         parser.error(f"{', '.join(unknown)}: there are {', '.join(MEASUREMENTS)}")
     if arguments.quick:

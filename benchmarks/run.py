@@ -72,6 +72,8 @@ def describe_machine() -> str:
         lines = info.read_text(encoding="utf-8").splitlines()
         names = [line.partition(": ")[2] for line in lines if "model name" in line]
         cpu = f"{names[0]}, {len(names)} cores" if names else cpu
+    if torch.cuda.is_available():
+        cpu = f"{torch.cuda.get_device_name()}, {cpu}"
     return (
         f"{cpu}, {torch.get_num_threads()} thread used, "
         f"Python {platform.python_version()}, torch {torch.__version__}"
