@@ -12,6 +12,7 @@ import argparse
 import gzip
 import json
 import os
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -19,8 +20,10 @@ import time
 import tomllib
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from itertools import islice
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -120,6 +123,23 @@ DIRECTIONS = ((1, 0), (0, 1), (1, 1), (1, -1))
 PAIRS = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
 
 
+def shapes() -> tuple[Split, Split]:
+    """30 images of each of the shapes that projects draw, and 50 others."""
+    path = next(WORK.glob("*/project/*/data/shapes.py"))
+    module = runpy.run_path(str(path))
+
+    def draw(train: bool, count: int) -> Split:
+        images, targets = zip(*islice(module["Shapes"](train), 12 * count))
+        arrays, labels = (
+            torch.stack(images).permute(0, 2, 3, 1).numpy(),
+            np.array(targets),
+        )
+        chosen = [np.flatnonzero(labels == label)[:count] for label in range(6)]
+        return arrays[np.concatenate(chosen)], labels[np.concatenate(chosen)]
+
+    return draw(True, 30), draw(False, 50)
+
+
 def photos() -> tuple[Split, Split]:
     """Noise of the size of small photos, for times only."""
     rng = np.random.default_rng(3)
@@ -141,6 +161,7 @@ DATA: dict[str, Callable[[], tuple[Split, Split]]] = {
     "rare-class": partial(digits, 100, fewer={9: 5}),
     "wrong-labels": wrong_labels,
     "textures": textures,
+    "shapes": shapes,
     "photos": photos,
 }
 
@@ -148,17 +169,21 @@ DATA: dict[str, Callable[[], tuple[Split, Split]]] = {
 def write_data(name: str) -> Path:
     """Writes a data set as image folders, unless it is there."""
     place = WORK / "data" / name
-    if place.exists():
-        return place
     aside = place.with_suffix(".part")
-    for split, (images, targets) in zip(("train", "val"), DATA[name]()):
-        for number, (image, target) in enumerate(zip(images, targets)):
-            path = aside / split / str(target) / f"{number}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(image).save(path.with_suffix(SUFFIX.get(name, ".png")))
-    return aside.rename(place)
+    with WRITING:
+        if place.exists():
+            return place
+        for split, (images, targets) in zip(("train", "val"), DATA[name]()):
+            for number, (image, target) in enumerate(zip(images, targets)):
+                path = (
+                    aside / split / str(target) / f"{number}{SUFFIX.get(name, '.png')}"
+                )
+                path.parent.mkdir(parents=True, exist_ok=True)
+                Image.fromarray(image).save(path)
+        return aside.rename(place)
 
 
+WRITING = Lock()
 SUFFIX = {"photos": ".jpg"}
 
 
@@ -243,9 +268,7 @@ def measure_all(names: Sequence[str], at_once: int) -> None:
     """Measures: `at_once` at a time, and alone what depends on how busy the machine is."""
     if not (WORK / "template").exists():  # What is not committed cannot be had again.
         run("git", "clone", "--quiet", ROOT, WORK / "template")
-    timed = [
-        name for name in names if "seconds_per_step" in MEASUREMENTS[name]["shows"]
-    ]
+    timed = [name for name in names if "seconds" in str(MEASUREMENTS[name]["shows"])]
     with ThreadPool(at_once) as pool:
         pool.map(measure, [name for name in names if name not in timed], chunksize=1)
     for name in timed:
