@@ -64,9 +64,8 @@ def test_a_page_of_the_handbook_shows_the_code_and_names_the_source(trick):
 
 
 def test_each_trick_is_measured_or_the_page_says_why_not():
-    measured = {
-        name for one in measurements().values() for name in one["tricks"].split(",")
-    }
+    here = [one for name, one in measurements().items() if "gpu-" not in name]
+    measured = {trick for one in here for trick in one["tricks"].split(",")}
     text = (ROOT / "docs" / "recommended.md").read_text(encoding="utf-8")
     said = text.partition("## What is not measured here")[2].partition("\n## ")[0]
     for trick in TRICKS:
