@@ -22,7 +22,7 @@ PIP = -m pip install --quiet --disable-pip-version-check
 # Renders a project into ./demo and trains it, for about a minute.
 demo: .venv/installed
 	.venv/bin/copier copy --quiet --defaults --overwrite --vcs-ref HEAD \
-		--data project_name=Demo . demo
+		--data project_name=Demo "$(CURDIR)" demo
 	cd demo && ../.venv/bin/python train.py
 
 PYTEST = OMP_NUM_THREADS=1 TORCH_TRICKS_FLOOR_PYTHON=.venv-floor/bin/python \
