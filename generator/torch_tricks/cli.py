@@ -2,6 +2,7 @@
 
 import os
 import sys
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -262,7 +263,9 @@ def measure(
     flags: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[-- FLAGS]", help="Flags of train.py.", show_default=False
+            metavar="[TRICK...] [-- FLAGS]",
+            help="More tricks, and flags of train.py.",
+            show_default=False,
         ),
     ] = None,
     repeats: Annotated[
@@ -294,10 +297,11 @@ def measure(
     """
     from torch_tricks import measuring
 
-    names = names_in(tricks)
-    measuring.measure(
-        project, names, flags or [], repeats, launch, results, resume, as_json
-    )
+    words = flags or []
+    more = list(takewhile(lambda word: not word.startswith("-"), words))
+    names = tuple(dict.fromkeys(names_in(tricks, *more)))
+    words = words[len(more) :]
+    measuring.measure(project, names, words, repeats, launch, results, resume, as_json)
 
 
 @app.command()

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -20,6 +20,9 @@ from torch_tricks.project import Project
 from torch_tricks.questions import Questions
 from torch_tricks.template import Rendering
 from torch_tricks.updating import plan_update, scratch_for
+
+if TYPE_CHECKING:
+    from torch_tricks.comparing import Difference
 
 PLAIN = "as it is"
 TOGETHER = "all together"
@@ -129,15 +132,17 @@ def measure(
     project.check_unchanged()
     place = results or project.directory / "runs" / f"measure-{'-'.join(wanted)}"
     place = Path(os.path.abspath(place))
-    recorded = {
+    recorded: dict[str, Any] = {
         "commit": project.git("rev-parse", "HEAD"),
         "tricks": list(wanted),
+        "launch": shlex.split(launch) or [find_python(project)],
         "flags": list(flags),
     }
     check_free(place, recorded, resume)
-    variants, questions = write_variants(project, place / "copies", wanted)
+    place.mkdir(parents=True, exist_ok=True)
     (place / RECORDED).write_text(json.dumps(recorded, indent=2) + "\n")
-    words = shlex.split(launch) or [find_python(project)]
+    variants, questions = write_variants(project, place / "copies", wanted)
+    words = recorded["launch"]
     task = Measurement(place, project, variants, questions, words, list(flags), repeats)
     if not task.seeded:
         print(
@@ -168,20 +173,25 @@ def measure(
         print(f"\n{variant}, against {PLAIN}, {repeats} pairs of runs:")
         for name, one in differences.items():
             said = verdict(one, directions.get(name, ""))
-            interval = f"{one.mean:+.4g} ({one.low:+.4g} to {one.high:+.4g})"
-            print(f"  {name}: {one.before:.4g} to {one.after:.4g}, {interval}: {said}")
+            print(f"  {in_words(name, one)}: {said}")
 
 
 def check_free(place: Path, recorded: Mapping[str, Any], resume: bool) -> None:
-    """Refuses a directory with results, unless they are of the same runs and these go on."""
+    """Refuses a directory that has something, unless it is runs of the same that go on."""
     path = place / RECORDED
     if not path.exists():
+        if place.exists() and any(place.iterdir()):
+            raise Refusal(f"{place} is not empty: pass another --results")
+        return
+    if not any(place.glob("runs/*.json")):
+        shutil.rmtree(place)  # No run of it has ended.
         return
     if not resume:
         raise Refusal(f"{place} has results: pass --resume, or another --results")
     if json.loads(path.read_text()) != recorded:
         raise Refusal(
-            f"{place} is of another commit, other tricks or other flags: pass another --results"
+            f"{place} is of another commit, or has other tricks, flags or another --launch: "
+            "pass another --results"
         )
 
 
@@ -196,11 +206,14 @@ def write_variants(
     for words in changes:
         with scratch_for(project) as (scratch, aside):
             base = project.render(aside)
-            new = project.render(aside, changed_answers(base, words))
             name = TOGETHER
             if len(words) == 1:
-                is_in = words[0].partition("=")[0] in new.tricks
-                name = f"{'with' if is_in else 'without'} {words[0]}"
+                name = f"{'without' if words[0] in base.tricks else 'with'} {words[0]}"
+            try:
+                answers = changed_answers(base, words)
+            except Refusal as error:
+                raise Refusal(f"{name}: {error}") from error
+            new = project.render(aside, answers)
             plan = plan_update(project, scratch, base.directory, new.directory)
             if plan.needs_a_look:
                 trouble = sorted({*plan.conflicts, *plan.kept, *plan.missing})
@@ -217,11 +230,16 @@ def write_variants(
     return variants, base.questions
 
 
-def changed_answers(base: Rendering, words: Sequence[str]) -> dict[str, Any]:
+def changed_answers(base: Rendering, names: Sequence[str]) -> dict[str, Any]:
     """Returns the answers with which some tricks are in that were not, or the other way round."""
-    names = [word.partition("=")[0] for word in words]
+    for name in base.questions.find(names):
+        if base.questions.tricks[name].choices:
+            raise Refusal(
+                f"{name} is not measured, as its forms are started in different ways: measure "
+                "other tricks in a project with each"
+            )
     leave = [name for name in names if name in base.tricks]
-    take = [word for word, name in zip(words, names) if name not in base.tricks]
+    take = [name for name in names if name not in base.tricks]
     return {"preset": "custom"} | base.questions.changed(base.answers, take, leave)
 
 
@@ -237,7 +255,8 @@ def known_flags(
     kept, leave_out = [], False
     for word in flags:
         if word.startswith("--"):
-            flag = re.sub("^--no-", "--", word.partition("=")[0])
+            flag = word.partition("=")[0].replace("_", "-")
+            flag = re.sub("^--no-", "--", flag)
             leave_out = flag in of_tricks and of_tricks[flag].isdisjoint(tricks)
         if not leave_out:
             kept.append(word)
@@ -276,12 +295,17 @@ def train(task: Measurement, pair: int, variant: Variant) -> None:
     path = task.path(pair, variant)
     path.parent.mkdir(exist_ok=True)
     log = path.with_suffix(".txt")
+    # What an earlier run has compiled would make this one start sooner.
+    compiled = path.with_suffix(".compiled")
+    shutil.rmtree(compiled, ignore_errors=True)
+    environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(compiled)}
     began = time.perf_counter()
     with (
         log.open("wb") as file,
         subprocess.Popen(
             task.command(pair, variant),
             cwd=task.project.directory,
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -290,33 +314,44 @@ def train(task: Measurement, pair: int, variant: Variant) -> None:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = code = os.waitstatus_to_exitcode(status)
     seconds = time.perf_counter() - began
+    said = log.read_text(errors="replace")
     if code != 0:
-        lines = log.read_text(errors="replace").split("\n")
-        last = next((line for line in reversed(lines) if line.strip()), f"exit {code}")
-        raise Refusal(f"train.py fails {variant.name}: {last} (all of it is in {log})")
-    numbers = read_numbers(path, "early_stopping" in variant.tricks)
+        reason = last_words(said) or f"exit {code}"
+        raise Refusal(
+            f"train.py fails {variant.name}: {reason} (all of it is in {log})"
+        )
+    kept = re.search(r"^kept epoch (\d+): ", said, re.MULTILINE)
+    numbers = read_numbers(path, int(kept[1]) if kept else None)
     numbers["seconds_in_all"] = seconds
     # Linux counts in KiB. Where there is no GPU, memory is that of the process.
     memory = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     numbers["peak_memory_bytes"] = numbers["peak_memory_bytes"] or memory
     for weights in path.glob("*.pt"):
         weights.unlink()
-    shutil.rmtree(path / "checkpoints", ignore_errors=True)
+    for place in (path / "checkpoints", compiled):
+        shutil.rmtree(place, ignore_errors=True)
     path.with_suffix(".json").write_text(json.dumps(numbers))
 
 
-def read_numbers(run: Path, keeps_best: bool) -> dict[str, float]:
+def last_words(said: str) -> str:
+    """Returns the last line with a word, or what is in the box that ends the text."""
+    lines = [line for line in said.splitlines() if re.search(r"\w", line)]
+    last = lines[-1:]
+    if last and last[0].startswith("│"):
+        last = [line.strip("│ ") for line in lines if line.startswith("│")]
+    return " ".join(last)
+
+
+def read_numbers(run: Path, epoch: int | None) -> dict[str, float]:
     """Returns what a run has measured.
 
     Args:
-        keeps_best: whether it keeps the weights of its lowest validation loss, and not the last.
+        epoch: the one whose weights it kept. None: the last.
     """
     text = (run / "metrics.jsonl").read_text()
     records = [json.loads(line) for line in text.splitlines()]
     evaluated = [record for record in records if "val_loss" in record]
-    kept = evaluated[-1]
-    if keeps_best:
-        kept = min(evaluated, key=lambda record: record["val_loss"])
+    kept = next((r for r in evaluated if r["epoch"] == epoch), evaluated[-1])
     numbers = {
         name: value
         for name, value in kept.items()
@@ -326,9 +361,7 @@ def read_numbers(run: Path, keeps_best: bool) -> dict[str, float]:
     if steps := last["step"] - first["step"]:
         # The first epoch has what happens once, such as starting workers and compiling.
         per_step = sum(record["seconds"] for record in records[1:]) / steps
-        numbers["first_step_seconds"] = first["seconds"] - per_step * (
-            first["step"] - 1
-        )
+        numbers["startup_seconds"] = first["seconds"] - per_step * first["step"]
     else:
         per_step = first["seconds"] / first["step"]
     numbers["seconds_per_step"] = per_step
@@ -336,9 +369,20 @@ def read_numbers(run: Path, keeps_best: bool) -> dict[str, float]:
     return numbers
 
 
+def in_words(name: str, found: "Difference") -> str:
+    """Returns the numbers of a difference: both means, and the interval between them."""
+    scale = 1
+    if name.endswith("_bytes"):
+        name, scale = name.replace("_bytes", "_mib"), 2**20
+    before, after, mean, low, high = (number / scale for number in found[:5])
+    return (
+        f"{name}: {before:.4g} to {after:.4g}, {mean:+.4g} ({low:+.4g} to {high:+.4g})"
+    )
+
+
 def directions_of(variant: Variant) -> dict[str, str]:
     """Returns what is better of each number, `higher` or `lower`, where the project says so."""
-    known = ("val_loss", "seconds_per_step", "first_step_seconds", "seconds_in_all")
+    known = ("val_loss", "seconds_per_step", "startup_seconds", "seconds_in_all")
     directions = dict.fromkeys((*known, "peak_memory_bytes"), "lower")
     for path in variant.directory.glob("*/task.py"):
         text = path.read_text(encoding="utf-8")

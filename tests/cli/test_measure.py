@@ -75,9 +75,19 @@ def test_what_cannot_be_measured_is_refused(here):
     commit(here)
     failed = run("measure", "swa", code=2)
     assert "train.py fails as it is: " in failed and "ZeroDivisionError" in failed
+    edit(train, "failing = 1 / 0\n", "")
+    git(here, "commit", "--all", "--message", "Mend")
+    # Nothing has been measured, so the directory is free.
+    failed = run("measure", "swa", "--", "--epochz", 9, code=2)
+    assert "as it is: Unrecognized options: --epochz" in failed
+    run("measure", "swa", "--repeats", 2, *FLAGS)
     assert "--resume" in run("measure", "swa", code=2)
     other = run("measure", "swa", "--resume", "--", "--epochs", 9, code=2)
     assert "pass another --results" in other
+    assert "is not empty" in run("measure", "swa", "--results", here, code=2)
+    assert "with sync_bn: sync_bn needs" in run("measure", "ema", "sync_bn", code=2)
+    assert "is not measured" in run("measure", "parallel=dp", code=2)
     edit(train, "model.pt", "weights.pt")
     commit(here)
-    assert "mended by hand in train.py" in run("measure", "ema", code=2)
+    for _ in range(2):  # Nothing is left in the way.
+        assert "mended by hand in train.py" in run("measure", "ema", code=2)
