@@ -101,7 +101,7 @@ gpu:
 	TORCH_TRICKS_RENDERED=build/projects/rows \
 		$(PYTHON) -m pytest -p no:cacheprovider -m gpu tests/projects/test_gpu.py
 	$(PYTHON) benchmarks/run.py --only tricks
-	[ ! -d template ] || .venv/bin/python benchmarks/effects.py gpu-steps loading
+	[ ! -d template ] || .venv/bin/python benchmarks/effects.py gpu-steps gpu-compiled-steps loading
 
 gpu.tar.gz:
 	rm -rf build/projects

@@ -36,7 +36,10 @@ def measure_images() -> Iterator[Row]:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(prefix="bench-images-") as directory:
         project = render(
-            Path(directory), "whole_batches", "custom", tricks="[device_augment,hdf5]"
+            Path(directory),
+            "whole_batches",
+            "custom",
+            tricks="[folders,device_augment,hdf5]",
         )
         single = render(Path(directory), "one_by_one", "minimal")
         train = import_train(project)

@@ -153,7 +153,7 @@ NUMBERS: dict[str, tuple[str, float, str, bool]] = {
     "val_balanced_accuracy": ("balanced accuracy", 100, "%", True),
     "val_loss": ("validation loss", 1, "", False),
     "seconds_per_step": ("time of a step", 1000, "ms", False),
-    "first_step_seconds": ("time of the first step", 1, "s", False),
+    "startup_seconds": ("time to start up", 1, "s", False),
     "seconds_in_all": ("time in all", 1, "s", False),
     "peak_memory_bytes": ("peak memory", 2**-20, "MiB", False),
 }

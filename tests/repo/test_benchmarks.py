@@ -3,11 +3,15 @@
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from rendering import render
+from subsets import Subset
 
 ROOT = Path(__file__).parents[2]
+EFFECTS = tomllib.loads((ROOT / "docs/effects.toml").read_text(encoding="utf-8"))
 
 SMALL = {
     "hdf5": "part.CHUNKS = {'contiguous': None}",
@@ -48,6 +52,24 @@ def test_a_part_measures_something(name):
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout
+
+
+PARSES = """
+import sys, tyro
+from leaf_diseases.settings import Settings
+tyro.cli(Settings, args=sys.argv[1:])
+"""
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", EFFECTS)
+def test_all_tricks_of_a_measurement_take_its_flags_together(tmp_path, name):
+    asked = EFFECTS[name]
+    tricks = asked["tricks"].split(",") + asked.get("base", "").split()
+    render(tmp_path, Subset.of("seeding", "folders", *tricks).answers)
+    flags = [word.format(weights="model.pt") for word in asked["flags"].split()]
+    command = [sys.executable, "-c", PARSES, *flags]
+    subprocess.run(command, check=True, cwd=tmp_path)
 
 
 @pytest.mark.proof
