@@ -140,6 +140,7 @@ METRICS = {"loss": ".4f", "error": ".3f"}
 RESULT = "error"
 BEST = min
 PREDICTION = {"value": ".3f"}
+OUTPUT = "values"
 Target = float
 TARGET_DTYPE = torch.float32
 
@@ -159,6 +160,10 @@ class Criterion(nn.Module):
 
 def interpret(outputs: Tensor, classes: list[str], top: int) -> list[tuple[float]]:
     return [(outputs.item(),)]
+
+
+def activate(outputs: Tensor) -> Tensor:
+    return outputs
 '''
     return {f"{PACKAGE}/task.py": [("*", task)]}
 
@@ -247,8 +252,9 @@ def clipping_of_scaled_gradients() -> Edit:
 
 @change(Subset.of("accumulation"), WITH_SEVERAL, wrong=True)
 def clipping_of_micro_batches() -> Edit:
-    end = "    return loss, sums\n\n\ndef forward"
-    return {"train.py": [(end, CLIP + end), IMPORT]}
+    end = "    return loss, sums\n"
+    backward = ".backward()\n"
+    return {"train.py": [(backward + end, backward + CLIP + end), IMPORT]}
 
 
 @change(RECOMMENDED, everything(label_smoothing=False, class_balance=False))
