@@ -3,15 +3,14 @@
 import json
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 from rendering import render
 from subsets import Subset
+from write_docs import measurements
 
 ROOT = Path(__file__).parents[2]
-EFFECTS = tomllib.loads((ROOT / "docs/effects.toml").read_text(encoding="utf-8"))
 
 SMALL = {
     "hdf5": "part.CHUNKS = {'contiguous': None}",
@@ -62,9 +61,9 @@ tyro.cli(Settings, args=sys.argv[1:])
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("name", EFFECTS)
+@pytest.mark.parametrize("name", measurements())
 def test_all_tricks_of_a_measurement_take_its_flags_together(tmp_path, name):
-    asked = EFFECTS[name]
+    asked = measurements()[name]
     tricks = asked["tricks"].split(",") + asked.get("base", "").split()
     render(tmp_path, Subset.of("seeding", "folders", *tricks).answers)
     flags = [word.format(weights="model.pt") for word in asked["flags"].split()]
