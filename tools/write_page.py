@@ -23,7 +23,7 @@ from torch_tricks.lines import (
     Template,
     UnknownConstruct,
 )
-from torch_tricks.quick import questions_of, reserved_names
+from torch_tricks.quick import own_version, reserved_names
 from torch_tricks.template import PUBLISHED
 
 ROOT = Path(__file__).parents[1]
@@ -113,7 +113,8 @@ def read(template: Template, questions: Mapping[str, Any]) -> dict[str, Any]:
     for source in template.sources:
         # Several templates of one file never have their conditions met together.
         file = files.setdefault(
-            marked(source.target, given, source.path, 1), [mode_of(source.mode), []]
+            marked(source.target, given, source.path, 1),
+            [0o755 if source.executable else 0o644, []],
         )
         blocks = []
         for block in source.blocks:
@@ -134,14 +135,9 @@ def read(template: Template, questions: Mapping[str, Any]) -> dict[str, Any]:
         "tricks": [trick_of(name) for name in own_catalogue()],
         "presets": choices_of(questions["preset"]),
         "forms": choices_of(questions["parallel"]),
-        "reserved": sorted(reserved_names(questions_of(questions))),
+        "reserved": sorted(reserved_names(own_version())),
         "given": given,
     }
-
-
-def mode_of(mode: int) -> int:
-    """Returns the permissions of a file, whatever the mask was when it was checked out."""
-    return 0o755 if mode & 0o100 else 0o644
 
 
 def marked(text: str, given: Mapping[str, Any], path: str, line: int) -> str:

@@ -73,16 +73,25 @@ def own_catalogue() -> dict[str, Trick]:
 @cache
 def own_questions() -> dict[str, Any]:
     """Returns the questions of the template that this version of the tool came with."""
-    return load_questions(own_file("copier.yml"))
+    return parse_questions(own_file("copier.yml").read_bytes())
 
 
-def load_questions(path: Path) -> dict[str, Any]:
-    """Reads a `copier.yml`: the questions, and the settings of Copier."""
+def parse_questions(content: bytes) -> dict[str, Any]:
+    """Reads a `copier.yml`: the questions, and the settings of Copier.
+
+    Raises:
+        ValueError, TypeError: it holds no questions.
+    """
     import yaml
 
-    text = path.read_text(encoding="utf-8")
-    # The loader in C takes a twentieth of the time, where there is one.
-    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    try:
+        # The loader in C takes a twentieth of the time, where there is one.
+        raw = yaml.load(content, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        raise ValueError(f"copier.yml cannot be read: {error}") from error
+    if not isinstance(raw, dict):
+        raise TypeError("copier.yml holds no questions")
+    return raw
 
 
 def own_file(name: str) -> Path:

@@ -10,10 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
+from torch_tricks import quick
 from torch_tricks.errors import Refusal
 from torch_tricks.questions import ABOUT_THE_OWNER, Questions
 from torch_tricks.template import (
+    AS_IT_STANDS,
     Rendering,
+    ask_own,
     default_source,
     find_version,
     is_repository,
@@ -71,12 +74,20 @@ def create(dest: Path, wishes: Wishes, template: str, ref: str, ask: bool) -> No
             f"{dest} exists already: choose another folder, or empty this one"
         )
     source, version = choose_template(template, ref)
+    is_own = not (template or ref) and version != AS_IT_STANDS
     with TemporaryDirectory(prefix="torch-tricks-") as scratch:
 
         def attempt(answers: Mapping[str, Any], **options: Any) -> Rendering:
             # In a folder of that name, as the project is called after it by default.
             directory = Path(mkdtemp(dir=scratch)) / (dest.name or "project")
-            return render(source, version, directory, answers, **options)
+            if not is_own:
+                return render(source, version, directory, answers, **options)
+            # The tool has its own template: it needs neither a network nor git.
+            if asked := options.pop("ask", ()):
+                known = ask_own(directory, answers, asked)
+                names = {*answers, *asked}.intersection(known)
+                answers = {name: known[name] for name in names}
+            return quick.render_own(directory, answers, **options)
 
         first = attempt(
             {},

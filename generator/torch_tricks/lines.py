@@ -4,6 +4,10 @@ In a template every tag is an `if`, `elif`, `else` or `endif` alone on its line,
 nothing but what was chosen; one `for` goes through the tricks. So a file is a list of blocks of
 lines with conditions, and rendering is choosing among them: it gives what Copier gives, to the
 byte, in a hundredth of the time, as a test says for every construct that the template uses.
+
+A template may be a stranger's. Nothing here runs what it holds: a condition is made of the few
+operations in `ASKED`, a place is filled in only by an expression of a fixed set, and a file has
+a place inside the project. All else is an `UnknownConstruct`, which is left to Copier's sandbox.
 """
 
 import ast
@@ -14,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch_tricks.catalogue import own_file, own_questions
 
@@ -27,6 +31,13 @@ Condition = tuple[tuple[str, bool], ...]
 
 class UnknownConstruct(Exception):
     """A template holds something that this module does not know."""
+
+
+class File(NamedTuple):
+    """A file of a template, as it is stored."""
+
+    content: bytes
+    executable: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,7 +62,7 @@ class Source:
     target: str
     """Where it goes, with `{{ }}` where the project's names go."""
     blocks: tuple[Block, ...]
-    mode: int
+    executable: bool
 
 
 @dataclass(frozen=True)
@@ -87,24 +98,34 @@ class Template:
         for source in self.sources:
             if holds(source.condition):
                 blocks = [b.text for b in source.blocks if holds(b.condition)]
-                project[fill(source.target, answers)] = fill("".join(blocks), answers)
+                project[place_of(source, answers)] = fill("".join(blocks), answers)
         return project
 
     def write(self, directory: Path, answers: Mapping[str, Any]) -> None:
-        """Writes a project into a folder."""
-        modes = self.modes(answers)
+        """Writes a project into a folder, which is empty or not there yet."""
+        executable = {place_of(s, answers) for s in self.sources if s.executable}
         for name, text in self.render(answers).items():
             path = directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="")
-            path.chmod(modes[name])
+            if name in executable:
+                # For whoever may read it, which the umask has decided.
+                mode = path.stat().st_mode
+                path.chmod(mode | (mode & 0o444) >> 2)
 
-    def modes(self, answers: Mapping[str, Any]) -> dict[str, int]:
-        """Returns the permissions of each file that a project can have, by its path."""
-        return {fill(source.target, answers): source.mode for source in self.sources}
+
+def files_in(directory: Path) -> dict[str, File]:
+    """Reads the files of a folder, by their paths in it with forward slashes."""
+    return {
+        path.relative_to(directory).as_posix(): File(
+            path.read_bytes(), bool(path.stat().st_mode & 0o100)
+        )
+        for path in sorted(directory.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
 
 
-def read_template(directory: Path, questions: Mapping[str, Any]) -> Template:
+def read_template(files: Mapping[str, File], questions: Mapping[str, Any]) -> Template:
     """Reads the files of a template.
 
     Raises:
@@ -116,11 +137,7 @@ def read_template(directory: Path, questions: Mapping[str, Any]) -> Template:
         for name, question in questions.items()
         if isinstance(question, dict) and question.get("type") == "bool"
     }
-    sources = [
-        read_source(directory, path, rows, computed)
-        for path in sorted(directory.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
-    ]
+    sources = (read_source(path, files[path], rows, computed) for path in sorted(files))
     return Template(tuple(sources), computed)
 
 
@@ -144,34 +161,55 @@ PART = re.compile(r"\{% if (?P<condition>.*?) %\}(?P<name>.*)\{% endif %\}(?P<re
 
 
 def read_source(
-    directory: Path,
-    path: Path,
+    path: str,
+    file: File,
     catalogue: Mapping[str, Any],
     computed: Mapping[str, str],
 ) -> Source:
     """Reads one file: its path, part by part, and its blocks."""
-    relative = path.relative_to(directory)
     condition: list[tuple[str, bool]] = []
     parts = []
-    for part in relative.parts:
+    for part in path.split("/"):
         if found := PART.fullmatch(part):
             condition.append((found["condition"], True))
             part = found["name"] + found["rest"]
+        if UNREAD.search(PLACE.sub("", part)):
+            raise UnknownConstruct(path)
         parts.append(part)
-    target, text = "/".join(parts), path.read_text(encoding="utf-8")
+    target = "/".join(parts)
+    try:
+        text = file.content.decode()
+    except UnicodeDecodeError as error:
+        raise UnknownConstruct(f"{path}: {error}") from error
     if target.endswith(SUFFIX):
         target = target.removesuffix(SUFFIX)
-        reader = Reader(str(relative), catalogue, computed)
+        reader = Reader(path, catalogue, computed)
         blocks = tuple(reader.read(text.splitlines(keepends=True)))
     else:
         blocks = (Block((), as_text(text), 1),)
-    return Source(str(relative), tuple(condition), target, blocks, path.stat().st_mode)
+    return Source(path, tuple(condition), target, blocks, file.executable)
+
+
+def place_of(source: Source, answers: Mapping[str, Any]) -> str:
+    """Returns where a file goes: a path inside the project.
+
+    Raises:
+        UnknownConstruct: its path would lead out of the project, or into what is git's.
+    """
+    place = fill(source.target, answers)
+    for part in place.split("/"):
+        if part in ("", ".", "..") or part.lower() == ".git" or "\\" in part:
+            raise UnknownConstruct(f"{source.path} would be {place}")
+    return place
 
 
 def as_text(text: str) -> str:
     """Returns a text in which nothing is to be filled in."""
     return re.sub(r"\{\{", '{{ "{{" }}', text)
 
+
+UNREAD = re.compile(r"\{[{%#]|\r")
+"""What Jinja reads in a line beside tags and places, or writes in another way."""
 
 TAG = re.compile(r"\s*\{% (if|elif|else|endif|for|endfor)\b ?(.*?) ?%\}\s*")
 LOOP = "name in chosen"
@@ -193,7 +231,7 @@ class Reader:
         loop = None
         for number, line in enumerate(lines, start):
             tag = TAG.fullmatch(line)
-            if tag is None and "{%" in line:
+            if tag is None and UNREAD.search(PLACE.sub("", line)):
                 raise self.unknown(number, line)
             if loop is not None:
                 if tag and tag[1] == "endfor":
@@ -210,6 +248,8 @@ class Reader:
                 yield Block(joined(stack), "".join(texts), number - len(texts))
                 texts = []
             match tag[1]:
+                case "elif" | "else" | "endif" if not stack:
+                    raise self.unknown(number, line)
                 case "if":
                     stack.append((((tag[2], True),), ((tag[2], False),)))
                 case "elif":
@@ -225,8 +265,10 @@ class Reader:
                     loop = number - start + 1
                 case _:
                     raise self.unknown(number, line)
+        if stack or loop is not None:
+            raise self.unknown(start + len(lines), "no end of what was begun")
         if texts:
-            yield Block(joined(stack), "".join(texts), start + len(lines) - len(texts))
+            yield Block((), "".join(texts), start + len(lines) - len(texts))
 
     def unroll(
         self, lines: Sequence[str], start: int, around: Condition
@@ -271,7 +313,10 @@ ASKED = (
 @cache
 def parse(expression: str) -> ast.expr:
     """Returns the tree of a condition, which is the same in Jinja and in Python."""
-    tree = ast.parse(expression, mode="eval")
+    try:
+        tree = ast.parse(expression, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UnknownConstruct(f"{expression}: {error}") from error
     for node in ast.walk(tree):
         if not isinstance(node, ASKED):
             raise UnknownConstruct(f"{expression}: {type(node).__name__}")
@@ -291,7 +336,7 @@ def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
     """
     try:
         return eval(compiled(expression), {"__builtins__": {}}, dict(names))
-    except NameError as error:
+    except (NameError, TypeError, LookupError, RecursionError) as error:
         raise UnknownConstruct(f"{expression}: {error}") from error
 
 
@@ -367,25 +412,43 @@ def fill(text: str, answers: Mapping[str, Any]) -> str:
     return PLACE.sub(value, text)
 
 
+OF_TRICK: dict[str, Callable[[str, Mapping[str, Any], Any], str]] = {
+    "name": lambda name, row, choice: name,
+    "catalogue[name].title": lambda name, row, choice: row["title"],
+    'catalogue[name].flags | join("`, `")': lambda name, row, choice: "`, `".join(
+        row["flags"]
+    ),
+    'catalogue[name].flags_of[parallel] | join("`, `")': lambda name, row, choice: (
+        "`, `".join(row["flags_of"][choice])
+    ),
+    'catalogue[name].get("source_of", {}).get(parallel, catalogue[name].source)': (
+        lambda name, row, choice: row.get("source_of", {}).get(
+            choice, row.get("source")
+        )
+    ),
+}
+"""What the body of the loop may say of its trick, by the expression for it."""
+
+
 def fill_known(text: str, known: Mapping[str, Any]) -> str:
-    """Fills in what a text says of the trick of a loop."""
+    """Fills in what a text says of the trick of a loop.
+
+    Raises:
+        UnknownConstruct: it says something else.
+    """
 
     def value(found: re.Match[str]) -> str:
         expression, _, end = found.groups()
-        if not re.search(r"\bname\b", expression):
+        if not re.search(r"\b(name|catalogue)\b", expression):
             return found[0]
-        return str(jinja_expression(expression)(**{"parallel": None, **known})) + end
+        row = known["catalogue"][known["name"]]
+        try:
+            filled = OF_TRICK[expression](known["name"], row, known.get("parallel"))
+            return as_text(filled) + end
+        except (AttributeError, LookupError, TypeError) as error:
+            raise UnknownConstruct(found[0].strip()) from error
 
     return PLACE.sub(value, text)
-
-
-@cache
-def jinja_expression(expression: str) -> Callable[..., Any]:
-    """Returns the function of an expression that looks things up in the catalogue."""
-    import jinja2
-
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
-    return environment.compile_expression(expression, undefined_to_none=False)
 
 
 def as_yaml(answers: Mapping[str, Any]) -> str:
@@ -400,7 +463,7 @@ def as_yaml(answers: Mapping[str, Any]) -> str:
 @cache
 def own_template() -> Template:
     """Returns the template that this version of the tool came with."""
-    return read_template(own_file("template"), own_questions())
+    return read_template(files_in(own_file("template")), own_questions())
 
 
 def choose(

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 from typing import Any
 
+from torch_tricks import quick
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, git, git_bytes, nul_separated
 from torch_tricks.questions import ABOUT_THE_OWNER, LIST
@@ -103,6 +104,7 @@ class Project:
         version: str = "",
         ask: Iterable[str] = (),
         check: bool = True,
+        files: bool = True,
     ) -> Rendering:
         """Renders the project as the template gives it, in a new folder in another one.
 
@@ -112,8 +114,17 @@ class Project:
             version: a version that is another one than the recorded.
             ask: questions to ask.
             check: whether to refuse recorded answers that the version does not allow.
+            files: whether files are wanted, and not only answers.
         """
         directory = Path(mkdtemp(dir=scratch))
+        known = quick.read_version(
+            self.source, version or self.version, self.directory, scratch
+        )
+        if known is not None and not ask:
+            given = self.recorded | dict(data or {})
+            found = quick.render(known, self.source, directory, given, files)
+            if found is not None:
+                return found
         (directory / ANSWERS_FILE).write_bytes(self.answers_file)
         rendering = render(
             self.source,

@@ -1,35 +1,77 @@
-"""Projects that are only looked at: rendered without Copier, in a tenth of its time.
+"""Projects rendered without Copier, in a tenth of its time.
 
-This is for templates that are at hand, in a repository on this disk or in the tool itself, and for
-answers that need no correction. For all others there is `None`, and Copier has its say.
+This is for the template that the tool came with, and for versions of others that are at hand in a
+repository on this disk or in the cache. What `lines.py` does not know, and answers that need a
+correction, give `None`: Copier has its say.
+
+Expressions of `copier.yml`, which may be a stranger's, are evaluated in Jinja's sandbox, as
+Copier does it.
 """
 
-import io
-import re
-import tarfile
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 from torch_tricks import lines, template
-from torch_tricks.catalogue import load_questions, module_of, own_questions
+from torch_tricks.catalogue import own_file, own_questions, parse_questions
 from torch_tricks.errors import Refusal
-from torch_tricks.git import GitError, git_bytes
-from torch_tricks.questions import ABOUT_THE_OWNER, LIST, Questions
+from torch_tricks.git import GitError
+from torch_tricks.lines import File
+from torch_tricks.questions import LIST, Questions
+from torch_tricks.store import Store, address_of
 from torch_tricks.template import Rendering
 
-COMPUTED = ("_envops", "parallel", "preset_tricks", "chosen")
-"""The questions that `lines.choose` knows, if they are as in the tool's own template."""
+KNOWN = ("_subdirectory", "_envops", "parallel", "preset_tricks", "chosen")
+"""What this module and `lines.choose` count on being as in the tool's own template."""
 
-Version = tuple[Questions, lines.Template]
+OF_NO_MATTER = ("_min_copier_version", "_message_after_copy", "_message_after_update")
+"""Settings of Copier that change nothing in a project."""
+
+MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
+"""What reading raises where a `copier.yml` has other things than are expected."""
+
+ORDER = ("project_name", "package_name", "description", "author")
+"""The questions about the owner, of which each may look at those before it."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of a template."""
+
+    raw: Mapping[str, Any]
+    """All that its `copier.yml` holds."""
+    files: Mapping[str, File]
+    """The template, by paths in its folder."""
+    name: str
+    """What Copier records as the version."""
+
+    @cached_property
+    def questions(self) -> Questions:
+        return Questions({k: v for k, v in self.raw.items() if not k.startswith("_")})
+
+    @cached_property
+    def template(self) -> lines.Template:
+        """Its lines, with their conditions.
+
+        Raises:
+            UnknownConstruct: only Copier can read it.
+        """
+        return lines.read_template(self.files, self.raw)
 
 
 def own_version() -> Version:
     """Returns the template that the tool came with."""
-    return questions_of(own_questions()), lines.own_template()
+    return own_files_as(template.default_source()[1])
 
 
+@lru_cache(maxsize=1)
+def own_files_as(name: str) -> Version:
+    return Version(own_questions(), lines.files_in(own_file("template")), name)
+
+
+@lru_cache(maxsize=4)
 def read_version(
     source: str, version: str, project: Path, scratch: Path
 ) -> Version | None:
@@ -43,38 +85,97 @@ def read_version(
     """
     if (source, version) == template.default_source():
         return own_version()
-    repository, directory = project / source, Path(mkdtemp(dir=scratch))
-    if not repository.is_dir():
-        return None
-    command = ("-c", "core.autocrlf=false", "archive", "--format=tar", version)
+    address, folder = address_of(source), project / source
     try:
-        archive = git_bytes(*command, "copier.yml", "template", cwd=repository)
-        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(directory, filter="data")
-        raw = load_questions(directory / "copier.yml")
-        if any(raw.get(name) != own_questions()[name] for name in COMPUTED):
-            return None
-        return questions_of(raw), lines.read_template(directory / "template", raw)
-    except (GitError, lines.UnknownConstruct, tarfile.TarError):
+        if address is None or folder.is_dir():
+            store = Store.of_folder(folder, scratch)
+        else:
+            store = Store.of_address(address)
+            if store.find(version) is None:
+                store.fetch(address)
+        commit = store.find(version)
+        files = store.files(commit) if commit else None
+        return from_files(files, store.describe(commit)) if files else None
+    except (GitError, OSError):
         return None
 
 
-def questions_of(raw: Mapping[str, Any]) -> Questions:
-    """Returns the questions of a `copier.yml`, less its settings."""
-    return Questions({k: v for k, v in raw.items() if not k.startswith("_")})
+def from_files(files: Mapping[str, File], name: str) -> Version | None:
+    """Returns a version from what git has of it, or None if only Copier knows its settings."""
+    inside = {
+        path.removeprefix("template/"): file
+        for path, file in files.items()
+        if path.startswith("template/")
+    }
+    # By these, a checkout would have other bytes than git has stored.
+    if any(path.endswith(".gitattributes") for path in inside):
+        return None
+    try:
+        raw, own = parse_questions(files["copier.yml"].content), own_questions()
+        settings = {name for name in raw if name.startswith("_")} - {*OF_NO_MATTER}
+        if any(raw.get(name) != own.get(name) for name in settings.union(KNOWN)):
+            return None
+        found = Version(raw, inside, name)
+        return found if found.questions.tricks else None
+    except MALFORMED:
+        return None
 
 
-def complete(questions: Questions, given: Mapping[str, Any]) -> dict[str, Any] | None:
+class Expressions:
+    """Evaluates the expressions of a `copier.yml`, with the filters that Copier gives them.
+
+    Args:
+        version: the template.
+        folder: the path of the project, after which it may be called.
+    """
+
+    def __init__(self, version: Version, folder: Path) -> None:
+        from jinja2 import StrictUndefined
+        from jinja2.sandbox import SandboxedEnvironment
+
+        options = version.raw["_envops"] | {"undefined": StrictUndefined}
+        extensions = ["jinja2_ansible_filters.AnsibleCoreFiltersExtension"]
+        self.environment = SandboxedEnvironment(extensions=extensions, **options)
+        self.raw = version.raw
+        self.known: dict[str, Any] = {
+            "_copier_conf": {"dst_path": folder},
+            "catalogue": version.raw["catalogue"]["default"],
+        }
+        reserved = version.raw["reserved_names"]["default"]
+        self.known["reserved_names"] = self.evaluate(reserved, {})
+
+    def evaluate(self, expression: str, answers: Mapping[str, Any]) -> str:
+        names = {**self.known, **answers}
+        return self.environment.from_string(expression).render(names)
+
+    def default(self, name: str, answers: Mapping[str, Any]) -> str:
+        """Returns the default answer to a question, given those to the ones before."""
+        return self.evaluate(self.raw[name]["default"], answers)
+
+    def fault(self, name: str, answers: Mapping[str, Any]) -> str:
+        """Returns why an answer is not allowed, or an empty text."""
+        return self.evaluate(self.raw[name].get("validator") or "", answers).strip()
+
+
+def reserved_names(version: Version) -> set[str]:
+    """Returns the names that a package may not have, those of dependencies included."""
+    return {*Expressions(version, Path()).known["reserved_names"].split()}
+
+
+def complete(
+    version: Version, given: Mapping[str, Any], folder: Path
+) -> dict[str, Any] | None:
     """Returns the answers to all questions, or None if some are not allowed or not given."""
-    known = {*ABOUT_THE_OWNER, "preset", "parallel", LIST}
-    about = [given.get(name) for name in ABOUT_THE_OWNER]
+    from jinja2 import TemplateError
+
+    questions = version.questions
+    known = {*ORDER, "preset", "parallel", LIST}
+    about = [given.get(name) for name in ORDER]
     if questions.asked.keys() != known or not all(isinstance(v, str) for v in about):
         return None
-    name = given["package_name"]
-    reserved = reserved_names(questions)
-    if not re.fullmatch("[a-z]([a-z0-9_]*[a-z0-9])?", name) or name in reserved:
-        return None
     preset = given.get("preset")
+    if preset != "custom" and not given.keys().isdisjoint(("parallel", LIST)):
+        return None
     form = "dp" if preset == "everything" else "none"
     listed = []
     try:
@@ -82,37 +183,90 @@ def complete(questions: Questions, given: Mapping[str, Any]) -> dict[str, Any] |
         if preset == "custom":
             form, listed = given["parallel"], given[LIST]
             questions.check({LIST: listed, "parallel": form})
-    except (Refusal, KeyError):
+        expressions = Expressions(version, folder)
+        if any(expressions.fault(name, given) for name in ORDER):
+            return None
+    except (Refusal, TemplateError, *MALFORMED):
         return None
-    rows = questions.raw["catalogue"]["default"]
+    rows = version.raw["catalogue"]["default"]
     chosen = lines.choose(rows, preset, form, listed)
     ticked = [name for name in questions.listable if name in chosen]
     return {**given, "parallel": form, LIST: ticked, "chosen": chosen}
 
 
-def reserved_names(questions: Questions) -> set[str]:
-    """Returns the names that a package may not have, those of dependencies included."""
-    listed = questions.raw["reserved_names"]["default"].split()
-    rows = questions.tricks.values()
-    return {*listed, *(module_of(line) for trick in rows for line in trick.depends)}
-
-
 def render(
-    version: Version, scratch: Path, given: Mapping[str, Any], files: bool = True
+    version: Version,
+    source: str,
+    directory: Path,
+    given: Mapping[str, Any],
+    files: bool = True,
 ) -> Rendering | None:
-    """Renders a project in a new folder in another one, all but its answers file.
+    """Renders a project, or returns None where only Copier can.
 
     Args:
         version: the template.
-        scratch: the other folder.
+        source: its address, which the answers file records.
+        directory: a new folder.
         given: answers; the others follow from these.
         files: whether files are wanted, and not only answers.
     """
-    questions, source = version
-    answers = complete(questions, given)
+    answers = complete(version, given, directory)
     if answers is None:
         return None
-    directory = Path(mkdtemp(dir=scratch))
+    of_list = ("parallel", LIST) if answers["preset"] == "custom" else ()
+    recorded = {name: answers[name] for name in (*ORDER, "preset", *of_list)}
+    recorded |= {"_commit": version.name, "_src_path": source}
     if files:
-        source.write(directory, answers | {"recorded": {}})
-    return Rendering(directory, answers, dict(given), questions, [])
+        try:
+            version.template.write(directory, answers | {"recorded": recorded})
+        except lines.UnknownConstruct:
+            return None
+    return Rendering(directory, answers, recorded, version.questions, [])
+
+
+def render_own(
+    directory: Path, given: Mapping[str, Any], files: bool = True
+) -> Rendering:
+    """Renders a new project of the tool's own template.
+
+    Args:
+        directory: a new folder, after which the project is called if it has no name.
+        given: some answers; the others are Copier's defaults.
+        files: whether files are wanted, and not only answers.
+
+    Raises:
+        Refusal: an answer is not allowed.
+    """
+    version = own_version()
+    source, _ = template.default_source()
+    answers = with_defaults(version, directory, given)
+    found = render(version, source, directory, answers, files)
+    assert found is not None, "the template has nothing that only Copier knows"
+    return found
+
+
+def with_defaults(
+    version: Version, directory: Path, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns the answers that Copier would record of a new project.
+
+    Raises:
+        Refusal: one is not allowed.
+    """
+    questions, answers = version.questions, dict(given)
+    expressions = Expressions(version, directory)
+    for name in ORDER:
+        if name not in answers:
+            answers[name] = expressions.default(name, answers)
+        if fault := expressions.fault(name, answers):
+            raise Refusal(f"'{name}': {fault}")
+    if "preset" not in answers:
+        answers["preset"] = expressions.default("preset", answers)
+    if answers["preset"] == "custom":
+        if "parallel" not in answers:
+            answers["parallel"] = expressions.default("parallel", answers)
+        form = answers["parallel"]
+        rows = questions.raw["catalogue"]["default"]
+        listed = answers.get(LIST, lines.choose(rows, "recommended", form, []))
+        answers[LIST] = [name for name in questions.listable if name in listed]
+    return answers

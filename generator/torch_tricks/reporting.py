@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from torch_tricks import quick
@@ -33,7 +33,7 @@ def list_tricks(directory: Path) -> None:
         tricks, chosen = own_catalogue(), None
     else:
         with TemporaryDirectory(prefix="torch-tricks-") as scratch:
-            rendering = Shown(project, Path(scratch)).render({}, files=False)
+            rendering = project.render(Path(scratch), files=False)
         tricks, chosen = rendering.questions.tricks, rendering.tricks
     group = ""
     for name, trick in tricks.items():
@@ -68,11 +68,17 @@ def show_trick(word: str, directory: Path) -> None:
     project = project_at(directory)
     with TemporaryDirectory(prefix="torch-tricks-") as name:
         aside = Path(name)
-        shown = Shown(project, aside)
-        base = shown.render({}, files=False)
+
+        def rendered(data: Mapping[str, Any], files: bool = True) -> Rendering:
+            if project is not None:
+                return project.render(aside, data, files=files)
+            directory = Path(mkdtemp(dir=aside))
+            return quick.render_own(directory, SAMPLE | data, files)
+
+        base = rendered({}, files=False)
         [found] = base.questions.find([word])
         without, with_it = (
-            shown.render(
+            rendered(
                 {"preset": "custom"} | base.questions.changed(base.answers, take, leave)
             )
             for take, leave in (([], [found]), ([word], []))
@@ -85,31 +91,6 @@ def show_trick(word: str, directory: Path) -> None:
         scratch = Scratch(aside)
         before, after = (scratch.add_directory(r.directory) for r in (without, with_it))
         print(scratch.diff(before, after, colored()))
-
-
-class Shown:
-    """The project whose tricks are shown, or a minimal one outside of a project."""
-
-    def __init__(self, project: Project | None, scratch: Path) -> None:
-        self.project, self.scratch = project, scratch
-        self.recorded: Mapping[str, Any] = SAMPLE
-        self.version: quick.Version | None = None
-        if project is None:
-            self.version = quick.own_version()
-        else:
-            self.recorded = project.recorded
-            where = (project.source, project.version, project.directory)
-            self.version = quick.read_version(*where, scratch)
-
-    def render(self, data: Mapping[str, Any], files: bool = True) -> Rendering:
-        """Renders it, with other answers than it has if some are given."""
-        if self.version is not None:
-            given = {**self.recorded, **data}
-            found = quick.render(self.version, self.scratch, given, files)
-            if found is not None:
-                return found
-        assert self.project is not None, "the sample needs no correction"
-        return self.project.render(self.scratch, data)
 
 
 def section(rendering: Rendering, trick: Trick) -> str:
@@ -155,7 +136,9 @@ def read_status(project: Project) -> Status:
             status.newer_versions, newest = newer(released, base), base
             if status.newer_versions:
                 version = status.newer_versions[-1]
-                newest = project.render(Path(scratch), version=version, check=False)
+                newest = project.render(
+                    Path(scratch), version=version, check=False, files=False
+                )
             tricks = newest.questions.tricks
             status.new_tricks = [name for name in tricks if name not in known]
     except (Refusal, GitError) as error:

@@ -6,23 +6,30 @@ minor version, and a test tries the newest one:
 
 - `answers.combined` and `template.questions_data` of the worker that `copier.run_copy` returns;
 - the words with which its errors begin, by which refusals are told apart;
-- `copier._vcs.get_repo`, which knows what `gh:` stands for;
+- `copier._vcs.get_repo`, which knows whether a file is a bundle of git;
 - that it runs git through plumbum, which keeps a directory and an environment of its own.
 """
 
+import json
 import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import chdir, contextmanager
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass
-from importlib.metadata import version as installed_version
+from functools import cache
+from importlib.metadata import distribution
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
+from torch_tricks.catalogue import own_file
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, git, reason
 from torch_tricks.questions import LIST, Questions
+from torch_tricks.store import Store, address_of
 
 ANSWERS_FILE = ".copier-answers.yml"
 PUBLISHED = "gh:org/torch-tricks"
@@ -104,28 +111,19 @@ def render(
     Raises:
         Refusal: an answer is not allowed, or the template cannot be had.
     """
-    import copier
-
     # Without git Copier would take any template for a plain folder.
     git("--version")
     if project and not is_repository(source, project):
         # As above, with the folder as it is for the version that was asked for.
         raise Refusal(_not_reached(f"{source} is no git repository", project))
-    with _copier(project) as notes:
-        worker = copier.run_copy(
-            source,
-            directory,
-            dict(data),
-            vcs_ref=version,
-            ask=list(ask),
-            exclude=[] if files else ["*"],
-            defaults=True,
-            overwrite=True,
-            quiet=True,
-        )
+    worker, notes = _run_copier(source, version, directory, data, ask, project, files)
     template = worker.template
     questions = Questions(template.questions_data)
-    if not {"preset", "chosen"} <= questions.raw.keys() or not questions.tricks:
+    try:
+        has_tricks = {"preset", "chosen"} <= questions.raw.keys() and questions.tricks
+    except (AttributeError, TypeError):
+        has_tricks = False
+    if not has_tricks:
         raise Refusal(
             f"{source} is not torch-tricks, as it has no preset or tricks: give --template another "
             "source, or use Copier's commands"
@@ -135,6 +133,55 @@ def render(
     answers[LIST] = [name for name in questions.listable if name in answers["chosen"]]
     recorded = read_answers(file.read_bytes()) if files else {}
     return Rendering(directory, answers, recorded, questions, notes)
+
+
+def ask_own(
+    directory: Path, data: Mapping[str, Any], ask: Iterable[str]
+) -> dict[str, Any]:
+    """Asks questions of the tool's own template; returns the answers to those and all others.
+
+    Args:
+        directory: where the project would be; a folder beside it is used.
+        data: answers that are known.
+        ask: the questions that are asked.
+
+    Raises:
+        Refusal: an answer is not allowed.
+    """
+    # With nothing to render, and outside of git, so that Copier needs none.
+    questions = directory.with_name("questions")
+    (questions / "template").mkdir(parents=True)
+    copyfile(own_file("copier.yml"), questions / "copier.yml")
+    worker, _ = _run_copier(str(questions), None, directory, data, ask, None, False)
+    return dict(worker.answers.combined)
+
+
+def _run_copier(
+    source: str,
+    version: str | None,
+    directory: Path,
+    data: Mapping[str, Any],
+    ask: Iterable[str],
+    project: Path | None,
+    files: bool,
+) -> tuple[Any, list[str]]:
+    """Has Copier render a project; returns its worker, and notes for the user."""
+    import copier
+
+    with _copier(project) as notes:
+        worker = copier.run_copy(
+            source,
+            directory,
+            dict(data),
+            vcs_ref=version,
+            ask=list(ask),
+            # In `.git` there would be hooks, which git runs.
+            exclude=[".git"] if files else ["*"],
+            defaults=True,
+            overwrite=True,
+            quiet=True,
+        )
+    return worker, notes
 
 
 @contextmanager
@@ -203,16 +250,41 @@ def _without_conversion_of_line_endings() -> dict[str, str]:
     }
 
 
+AS_IT_STANDS = "HEAD"
+"""The version of a clone, which has what nobody has released."""
+
+
+@cache
 def default_source() -> tuple[str, str]:
     """Returns the template of this tool and its version.
 
-    In a clone that is the clone as it stands, else what is published under the tool's own
-    version.
+    In a clone, or installed from one, that is the clone as it stands, else the release or the
+    commit that was installed.
     """
     clone = Path(__file__).resolve().parents[2]
-    if (clone / "copier.yml").is_file() and (clone / "template").is_dir():
-        return str(clone), "HEAD"
-    return PUBLISHED, f"v{installed_version('torch-tricks')}"
+    if is_clone(clone):
+        return str(clone), AS_IT_STANDS
+    tool = distribution("torch-tricks")
+    version = f"v{tool.version}"
+    # What pip and others record of what they install (PEP 610): nothing, if from an index.
+    origin = json.loads(tool.read_text("direct_url.json") or "{}")
+    folder = Path(url2pathname(urlsplit(origin.get("url", "")).path))
+    if "dir_info" in origin and is_clone(folder):
+        return str(folder), AS_IT_STANDS
+    if "vcs_info" not in origin:
+        return PUBLISHED, version
+    url, commit = f"git+{origin['url']}", origin["vcs_info"]["commit_id"]
+    if address_of(origin["url"]) == address_of(PUBLISHED):
+        url = PUBLISHED
+    if origin["vcs_info"].get("requested_revision") != version:
+        # As git would describe it, but for the number of commits since the release.
+        version = f"{version}-0-g{commit}"
+    return url, version
+
+
+def is_clone(folder: Path) -> bool:
+    """Tells whether a folder is a clone of the template."""
+    return (folder / "copier.yml").is_file() and (folder / "template").is_dir()
 
 
 def released_versions(source: str, project: Path | None = None) -> list[str]:
@@ -228,7 +300,15 @@ def released_versions(source: str, project: Path | None = None) -> list[str]:
         listing = git("ls-remote", "--tags", "--refs", "--", url, cwd=project)
     except GitError as error:
         raise Refusal(_not_reached(str(error), project)) from error
-    tags = [line.partition("refs/tags/")[2] for line in listing.splitlines()]
+    refs = (line.partition("\trefs/tags/") for line in listing.splitlines())
+    tags = {tag: oid for oid, _, tag in refs}
+    address = address_of(source)
+    if address and not Path(project or "", source).is_dir():
+        store = Store.of_address(address)
+        # What cannot be stored is left to Copier.
+        with suppress(GitError):
+            if store.tags() != tags:
+                store.fetch(address)
     releases = {tag: release for tag in tags if (release := as_release(tag))}
     released = [tag for tag in releases if not releases[tag].is_prerelease]
     return sorted(released, key=lambda tag: releases[tag])
@@ -245,17 +325,23 @@ def _address(source: str, project: Path | None) -> str | None:
     Raises:
         Refusal: it is a repository that git does not want to read.
     """
-    from copier._vcs import get_repo
+    if url := address_of(source):
+        return url
+    folder = Path(project or "", Path(source).expanduser())
+    if folder.is_file():
+        from copier._vcs import get_repo
 
-    with _copier(project):
-        url = get_repo(source)
-    folder = Path(project or "", source)
-    if url is None and (folder / ".git").exists():
-        try:
-            git("rev-parse", "--git-dir", cwd=folder)
-        except GitError as error:
+        with _copier(project):
+            return get_repo(source)
+    if not folder.is_dir():
+        return None
+    try:
+        top = git("rev-parse", "--show-toplevel", cwd=folder)
+    except GitError as error:
+        if (folder / ".git").exists():
             raise Refusal(_not_reached(str(error), project)) from error
-    return url
+        return None
+    return str(folder) if Path(top).samefile(folder) else None
 
 
 def find_version(wanted: str, released: list[str]) -> str:

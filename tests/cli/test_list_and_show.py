@@ -1,6 +1,7 @@
 """`torch-tricks list` and `show`: what is said of tricks."""
 
 import json
+import os
 
 import pytest
 import yaml
@@ -124,6 +125,7 @@ class TestShow:
 class TestWithoutNetwork:
     @pytest.fixture(autouse=True)
     def offline(self, tmp_path, monkeypatch):
+        self.reached = os.environ["GIT_CONFIG_KEY_0"]
         monkeypatch.setenv(
             "GIT_CONFIG_KEY_0", f"url.file://{tmp_path}/nowhere/.insteadOf"
         )
@@ -151,8 +153,23 @@ class TestWithoutNetwork:
         project(preset="minimal")
         assert "  -  swa " in run("list")
 
+    def test_tricks_of_the_tool_can_be_added(self, project):
+        project(preset="minimal")
+        assert "added leaf_diseases/optim/swa.py" in run("add", "swa")
+
     @pytest.mark.parametrize("command", [["update"], ["add", "swa"]])
-    def test_others_are_refused(self, project, command):
-        directory = project(preset="minimal")
+    def test_others_are_refused(self, project, command, monkeypatch, tmp_path):
+        directory = project(preset="minimal", version="v0.2.0")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
         assert "check the network" in run(*command, code=2)
         assert git(directory, "status", "--porcelain") == ""
+
+    def test_a_version_that_was_looked_at_is_kept(self, project, monkeypatch):
+        """In the user's cache, so that the second look needs no network."""
+        project(preset="minimal", version="v0.2.0")
+        there = os.environ["GIT_CONFIG_KEY_0"]
+        monkeypatch.setenv("GIT_CONFIG_KEY_0", self.reached)
+        first = run("show", NEW_TRICK)
+        monkeypatch.setenv("GIT_CONFIG_KEY_0", there)
+        monkeypatch.delattr("torch_tricks.project.render")
+        assert run("show", NEW_TRICK) == first

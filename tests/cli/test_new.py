@@ -220,7 +220,7 @@ class TestNew:
         def interrupt(*_, **__):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("copier._main.Worker._render_template", interrupt)
+        monkeypatch.setattr("torch_tricks.lines.Template.render", interrupt)
         arguments = ["new", str(tmp_path / "leaves"), "--name", NAME, "--defaults"]
         result = CliRunner().invoke(cli.app, arguments)
         assert (result.exit_code, result.stderr) == (130, "stopped\n")

@@ -423,7 +423,12 @@ class TestWhatGitDoesNotSee:
 
     @pytest.mark.parametrize(
         "command",
-        [["update"], ["add", "swa"], ["show", "swa"], ["new", "x", "--defaults"]],
+        [
+            ["update"],
+            ["add", "swa"],
+            ["show", "swa"],
+            ["new", "x", "--defaults", "--ref=v0.1.0"],
+        ],
     )
     def test_a_machine_without_git(self, project, monkeypatch, command):
         directory = project(preset="minimal")

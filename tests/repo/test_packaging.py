@@ -1,6 +1,7 @@
 """Rendered projects, and the command line, install and declare what they import."""
 
 import ast
+import json
 import os
 import shutil
 import subprocess
@@ -14,8 +15,9 @@ import pytest
 from packaging.requirements import Requirement
 from rendering import PACKAGE, render
 from subsets import ROOT, TRICKS
-from torch_tricks.catalogue import own_questions
-from torch_tricks.quick import questions_of, reserved_names
+from torch_tricks import template
+from torch_tricks.quick import own_version, reserved_names
+from torch_tricks.template import PUBLISHED
 from updating import read_files, recorded_answers
 from versions import git
 
@@ -54,7 +56,7 @@ def scripts(project):
 
 def test_no_package_is_called_as_a_script(tmp_path):
     project = render(tmp_path / "project", {"preset": "everything"})
-    reserved = reserved_names(questions_of(own_questions()))
+    reserved = reserved_names(own_version())
     assert scripts(project) - reserved == set(), (
         "reserved_names of copier.yml lacks them"
     )
@@ -64,7 +66,7 @@ def test_no_package_is_called_as_what_a_project_imports(tmp_path):
     project = render(tmp_path / "project", {"preset": "everything"})
     code = {*project.glob("*.py"), *project.glob(f"{PACKAGE}/**/*.py")}
     modules = {OF_DISTRIBUTION.get(name, name) for name in imported(code, project)}
-    missing = modules - reserved_names(questions_of(own_questions()))
+    missing = modules - reserved_names(own_version())
     assert missing == set(), (
         "`depends` of a row, or reserved_names of copier.yml, lacks them"
     )
@@ -211,6 +213,61 @@ def test_the_wheel_lists_its_tricks_without_network(empty_environment, tmp_path)
     assert names == [trick.name for trick in TRICKS]
     [copy] = empty_environment.glob("lib/python*/site-packages/torch_tricks/copier.yml")
     assert copy.read_bytes() == (ROOT / "copier.yml").read_bytes()
+
+
+def test_the_wheel_makes_projects_without_network_and_git(
+    empty_environment, workshop, tmp_path
+):
+    """The same as Copier makes of the release, which later updates begin with."""
+    command = (empty_environment / "bin" / "torch-tricks", "new", "project")
+    wishes = ("--name", "Leaf Diseases", "--preset", "everything", "--without", "swa")
+    run(*command, *wishes, cwd=tmp_path, env={"PATH": "/nowhere"})
+    made = read_files(tmp_path / "project")
+    version = f"v{distribution('torch-tricks').version}"
+    # Its answers file has the published address and the version, too.
+    assert made == workshop.fresh(version, recorded_answers(made))
+
+
+@pytest.mark.parametrize(
+    ("origin", "expected"),
+    [
+        (None, (PUBLISHED, "v1.2.3")),
+        ({"archive_info": {}, "url": "file:///a.whl"}, (PUBLISHED, "v1.2.3")),
+        (
+            {
+                "url": "https://github.com/org/torch-tricks",
+                "vcs_info": {"vcs": "git", "commit_id": "a" * 40},
+            },
+            (PUBLISHED, f"v1.2.3-0-g{'a' * 40}"),
+        ),
+        (
+            {
+                "url": "https://github.com/org/torch-tricks.git",
+                "vcs_info": {"commit_id": "a" * 40, "requested_revision": "v1.2.3"},
+            },
+            (PUBLISHED, "v1.2.3"),
+        ),
+        (
+            {"url": "ssh://git@host/fork", "vcs_info": {"commit_id": "b" * 40}},
+            ("git+ssh://git@host/fork", f"v1.2.3-0-g{'b' * 40}"),
+        ),
+        ({"url": ROOT.as_uri(), "dir_info": {}}, (str(ROOT), "HEAD")),
+        ({"url": "file:///nowhere", "dir_info": {}}, (PUBLISHED, "v1.2.3")),
+    ],
+    ids=["index", "wheel", "git", "tag", "fork", "clone", "folder"],
+)
+def test_the_tool_knows_what_it_was_installed_from(
+    origin, expected, tmp_path, monkeypatch
+):
+    """By what pip and uv record (PEP 610), it names the template of new projects."""
+    about = tmp_path / "torch_tricks-1.2.3.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Name: torch-tricks\nVersion: 1.2.3\n")
+    if origin is not None:
+        (about / "direct_url.json").write_text(json.dumps(origin))
+    monkeypatch.setattr(template, "distribution", lambda name: Distribution.at(about))
+    monkeypatch.setattr(template, "__file__", str(tmp_path / "a" / "b" / "template.py"))
+    assert template.default_source.__wrapped__() == expected
 
 
 @pytest.mark.proof

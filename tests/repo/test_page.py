@@ -23,6 +23,7 @@ from torch_tricks.catalogue import own_questions
 from torch_tricks.lines import (
     UnknownConstruct,
     as_yaml,
+    files_in,
     own_template,
     read_template,
 )
@@ -631,9 +632,10 @@ def test_what_the_page_does_not_know_is_named_with_its_place(line, tmp_path):
     if line.startswith("{%"):
         with (tmp_path / "notes.txt.jinja").open("a") as notes:
             notes.write("b\n{% endif %}\n")
-    template = read_template(tmp_path, own_questions())
     with pytest.raises(UnknownConstruct, match=r"^notes\.txt\.jinja:[23]: "):
-        write_page.read(template, own_questions())
+        write_page.read(
+            read_template(files_in(tmp_path), own_questions()), own_questions()
+        )
 
 
 def test_nothing_in_the_data_ends_its_script():

@@ -45,6 +45,7 @@ def environment(hub, base):
     settings.write_text("{}")
     return {
         "COPIER_CACHE_DIR": str(base / "cache"),
+        "XDG_CACHE_HOME": str(base / "user-cache"),
         "COPIER_SETTINGS_PATH": str(settings),
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": f"url.file://{hub}/.insteadOf",

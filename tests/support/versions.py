@@ -241,6 +241,7 @@ class Hub:
         """What makes Copier and git find the hub, and nothing of this machine's user."""
         return IDENTITY | {
             "COPIER_CACHE_DIR": str(self.directory / "cache"),
+            "XDG_CACHE_HOME": str(self.directory / "user-cache"),
             "COPIER_SETTINGS_PATH": str(self.directory / "settings.yml"),
             "GIT_CONFIG_COUNT": "1",
             "GIT_CONFIG_KEY_0": f"url.file://{self.directory}/hub/.insteadOf",

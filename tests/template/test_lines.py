@@ -8,7 +8,7 @@ import pytest
 from rendering import render, render_with_copier
 from subsets import ROOT, TRICKS, Subset, covering_array
 from torch_tricks.catalogue import own_questions
-from torch_tricks.lines import UnknownConstruct, read_template
+from torch_tricks.lines import UnknownConstruct, files_in, read_template
 
 PRESETS = ("minimal", "recommended", "everything")
 
@@ -88,7 +88,7 @@ def test_random_choices_equal_those_of_copier(number, tmp_path):
 def test_a_tag_that_is_not_known_is_named_with_its_place(line, tmp_path):
     (tmp_path / "notes.txt.jinja").write_text(f"first\n{line}\n", encoding="utf-8")
     with pytest.raises(UnknownConstruct, match=r"^notes\.txt\.jinja:2: "):
-        read_template(tmp_path, own_questions())
+        read_template(files_in(tmp_path), own_questions())
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_tag_that_is_not_known_is_named_with_its_place(line, tmp_path):
 )
 def test_what_cannot_be_asked_or_filled_in_is_an_error(text, tmp_path):
     (tmp_path / "notes.txt.jinja").write_text(text, encoding="utf-8")
-    template = read_template(tmp_path, own_questions())
+    template = read_template(files_in(tmp_path), own_questions())
     answers = {"chosen": [], "parallel": "none", "author": ""}
     with pytest.raises(UnknownConstruct):
         template.render(answers)
@@ -106,7 +106,7 @@ def test_what_cannot_be_asked_or_filled_in_is_an_error(text, tmp_path):
 
 def test_no_project_may_have_what_the_template_has_not():
     """All files of the template are read, and all conditions can be asked."""
-    template = read_template(ROOT / "template", own_questions())
+    template = read_template(files_in(ROOT / "template"), own_questions())
     paths = {source.path for source in template.sources}
     files = (path for path in (ROOT / "template").rglob("*") if path.is_file())
     assert paths == {str(path.relative_to(ROOT / "template")) for path in files}

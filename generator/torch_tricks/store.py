@@ -1,0 +1,152 @@
+"""Versions of templates as git stores them: in a repository on this disk, or in the user's cache.
+
+Git reads them from a repository of the tool's own. Where a template lies in a project that a
+stranger wrote, its configuration is the stranger's, and can name programs that git would run.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from tempfile import mkdtemp
+from urllib.parse import urlsplit
+
+from torch_tricks.git import git, git_bytes, nul_separated, quoted
+from torch_tricks.lines import File
+
+HUBS = {"gh:": "https://github.com/", "gl:": "https://gitlab.com/"}
+"""What stands for a hub in the address of a template, as Copier knows it."""
+
+REMOTE = ("git@", "git://", "git+", *HUBS.values())
+"""How other addresses of git begin."""
+
+ISOLATED = {
+    "GIT_CONFIG_COUNT": "0",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+}
+"""Keeps git from all configuration but that of the tool's repository."""
+
+TAGS = "+refs/tags/*:refs/tags/*"
+BRANCHES = "+refs/heads/*:refs/heads/*"
+
+
+def address_of(source: str) -> str | None:
+    """Returns the address by which git finds a template, or None if it can only be a path."""
+    for hub, url in HUBS.items():
+        if source.startswith(hub):
+            source = url + source.removeprefix(hub).removeprefix("/")
+            return source if source.endswith(".git") else f"{source}.git"
+    if not (source.startswith(REMOTE) or source.endswith(".git")):
+        return None
+    if source.startswith("git+"):
+        return source.removeprefix("git+")
+    ends = source.endswith(".git") or not source.startswith("https://")
+    return source if ends else f"{source}.git"
+
+
+class Store:
+    """A repository of the tool's own that has the versions of one template.
+
+    Args:
+        repository: its directory, which is made when something is stored.
+        env: variables for git.
+    """
+
+    def __init__(self, repository: Path, **env: str) -> None:
+        self.repository = repository
+        self.env = ISOLATED | {"GIT_DIR": str(repository)} | env
+
+    @classmethod
+    def of_folder(cls, folder: Path, scratch: Path) -> "Store":
+        """Opens a repository on this disk, whose objects are read where they are.
+
+        Raises:
+            GitError: it is none.
+        """
+        objects = folder / git("rev-parse", "--git-path", "objects", cwd=folder)
+        store = cls(
+            Path(mkdtemp(dir=scratch)), GIT_ALTERNATE_OBJECT_DIRECTORIES=quoted(objects)
+        )
+        store.fetch(str(folder.absolute()), store.env)
+        return store
+
+    @classmethod
+    def of_address(cls, address: str) -> "Store":
+        """Opens the copy in the cache of a repository elsewhere, which may be empty."""
+        from platformdirs import user_cache_path
+
+        parts = urlsplit(address)
+        # Without a user's name and password, which are no part of what it is.
+        known = address.replace(parts.netloc, parts.netloc.rpartition("@")[2], 1)
+        name = hashlib.sha256(known.encode(errors="surrogateescape")).hexdigest()
+        folder = user_cache_path("torch-tricks", appauthor=False) / "templates"
+        return cls(folder / f"{name}.git")
+
+    def fetch(self, address: str, env: Mapping[str, str] | None = None) -> None:
+        """Brings in what a repository has now.
+
+        Args:
+            env: variables for git; by default the user's configuration decides how to get there.
+
+        Raises:
+            GitError: it cannot be reached, or nothing can be stored here.
+        """
+        with suppress(OSError):
+            self.repository.parent.mkdir(parents=True, exist_ok=True)
+        git("init", "--quiet", "--bare", "--template=", env=self.env)
+        command = ("fetch", "--quiet", "--force", "--prune", "--no-tags", "--", address)
+        env = env or {"GIT_DIR": str(self.repository)}
+        git(*command, TAGS, BRANCHES, cwd=self.repository, env=env)
+
+    def tags(self) -> dict[str, str]:
+        """Returns the objects of the tags that are stored, by their names."""
+        if not self.repository.is_dir():
+            return {}
+        listing = git("for-each-ref", "--format=%(refname) %(objectname)", env=self.env)
+        refs = (line.rpartition(" ")[::2] for line in listing.splitlines())
+        tags = ((name.removeprefix("refs/tags/"), name, oid) for name, oid in refs)
+        return {tag: oid for tag, name, oid in tags if tag != name}
+
+    def find(self, version: str) -> str | None:
+        """Returns the commit of a tag, or of what git calls a commit; None if it is not here.
+
+        Branches move, so they are not looked for.
+        """
+        if not self.repository.is_dir() or re.search(r"[\s^~:@{]", version):
+            return None
+        names = [f"refs/tags/{version}"]
+        if re.fullmatch(r"(.*-\d+-g)?[0-9a-f]{7,64}", version):
+            names.append(version)
+        wanted = "".join(f"{name}^{{commit}}\n" for name in names).encode()
+        command = ("cat-file", "--batch-check=%(objectname)")
+        found = git(*command, env=self.env, input=wanted).splitlines()
+        return next(
+            (oid for oid in found if re.fullmatch("[0-9a-f]{40,64}", oid)), None
+        )
+
+    def describe(self, commit: str) -> str:
+        """Returns what git calls a commit, as Copier records it."""
+        return git("describe", "--tags", "--always", commit, env=self.env)
+
+    def files(self, commit: str) -> dict[str, File] | None:
+        """Returns `copier.yml` and the files of the template; None if it has links or modules."""
+        names = ("copier.yml", "template")
+        listing = git_bytes("ls-tree", "-r", "-z", commit, "--", *names, env=self.env)
+        entries = [line.split("\t", 1) for line in nul_separated(listing)]
+        modes = {path: about.split()[0] for about, path in entries}
+        if not {*modes.values()} <= {"100644", "100755"}:
+            return None
+        oids = "".join(f"{about.split()[2]}\n" for about, _ in entries).encode()
+        stored = git_bytes("cat-file", "--batch", env=self.env, input=oids)
+        files, start = {}, 0
+        for path, mode in modes.items():
+            # Each comes after a line with its name, type and size, and before a newline.
+            end = stored.index(b"\n", start)
+            start, size = end + 1, int(stored[start:end].split()[2])
+            files[path] = File(stored[start : start + size], mode == "100755")
+            start += size + 1
+        return files

@@ -1,0 +1,298 @@
+"""Projects and templates that a stranger wrote: nothing in them runs, or writes elsewhere.
+
+SECURITY.md promises it. The last tests hold what can evaluate or write in the tool to a list,
+so that a new place joins these tests.
+"""
+
+import ast
+import shutil
+
+import pytest
+import write_page
+import yaml
+from commands import commit, git
+from subsets import ROOT
+from torch_tricks import cli
+from torch_tricks.catalogue import parse_questions
+from torch_tricks.lines import UnknownConstruct, files_in, read_template
+from typer.testing import CliRunner
+
+HEADING = "{{ catalogue[name].title }}"
+LOOP = f"{{% for name in chosen %}}\n### {HEADING}\n\n{{% endfor %}}\n"
+ANSWERS = "{{ _copier_answers | to_nice_yaml -}}\n"
+
+SHELL = 'lipsum.__globals__["os"].system("touch ran")'
+IMPORT = '().__class__.__base__.__subclasses__()[0]("touch ran")'
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def in_loop(expression):
+    """A place in the loop through the tricks."""
+
+    def attack(work):
+        text = LOOP.replace(HEADING, f"{{{{ {expression} }}}}")
+        write(work, "template/README.md.jinja", text)
+
+    return attack
+
+
+def anywhere(line):
+    """A line outside of the loop."""
+
+    def attack(work):
+        write(work, "template/notes.txt.jinja", line)
+
+    return attack
+
+
+def at(name, text="#!/bin/sh\ntouch ran\n"):
+    """A file that would go somewhere else."""
+
+    def attack(work):
+        write(work, f"template/{name}", text)
+        (work / "template" / name).chmod(0o755)
+
+    return attack
+
+
+def in_questions(name, entry, text):
+    """An expression in `copier.yml`."""
+
+    def attack(work):
+        path = work / "copier.yml"
+        raw = yaml.safe_load(path.read_text("utf-8"))
+        raw[name] = {**raw[name], entry: text} if entry else text
+        path.write_text(yaml.safe_dump(raw, sort_keys=False), encoding="utf-8")
+
+    return attack
+
+
+def link(name, target):
+    def attack(work):
+        path = work / "template" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(target)
+
+    return attack
+
+
+def smudge(work):
+    """A filter of the repository, which a bare one in the project could bring along."""
+    write(work, "template/.gitattributes", "* filter=shell\n")
+    git(work, "config", "filter.shell.smudge", "touch ../ran; cat")
+
+
+ATTACKS = {
+    "nothing": lambda work: None,
+    "shell in the loop": in_loop(SHELL),
+    "name and shell in the loop": in_loop(f"name ~ {SHELL}"),
+    "classes in the loop": in_loop(f"name and {IMPORT}"),
+    "attributes of the catalogue": in_loop("catalogue[name].__class__.__mro__"),
+    "a method in the loop": in_loop('name.format("touch ran")'),
+    "shell in a place": anywhere(f"{{{{ {SHELL} }}}}\n"),
+    "shell in a condition": anywhere(f"{{% if {SHELL} %}}\na\n{{% endif %}}\n"),
+    "shell in a tag": anywhere(f"{{% set x = {SHELL} %}}\n"),
+    "shell in a path": at(f"{{{{ {SHELL.replace('/', '')} }}}}.txt"),
+    "above by a condition": at('{% if "folders" in chosen %}..{% endif %}/planted'),
+    "above by a name": at("{{ project_name }}/planted"),
+    "above by words": at("{{ description }}/planted"),
+    "absolute": at('{% if "folders" in chosen %}{{ author }}{% endif %}/planted'),
+    "into git's folder": at(
+        '{% if "folders" in chosen %}.git{% endif %}/hooks/pre-commit'
+    ),
+    "a link to a folder": link("out", "../../../secret"),
+    "a link to a file": link("README.txt.jinja", "../../../secret/key"),
+    "tasks": in_questions("_tasks", "", ["touch ran"]),
+    "migrations": in_questions("_migrations", "", [{"command": "touch ran"}]),
+    "extensions": in_questions("_jinja_extensions", "", ["os.system"]),
+    "a validator": in_questions("author", "validator", f"{{{{ {SHELL} }}}}"),
+    "a default": in_questions("distributed", "default", f"{{{{ {SHELL} }}}}"),
+    "reserved names": in_questions("reserved_names", "default", f"{{{{ {SHELL} }}}}"),
+    "a tag of YAML": lambda work: write(
+        work, "copier.yml", 'preset: !!python/object/apply:os.system ["touch ran"]\n'
+    ),
+    "a filter": smudge,
+}
+
+LOOKS = [("list",), ("show", "folders"), ("status",), ("add", "swa")]
+CHANGES = [
+    ("show", "swa"),
+    ("remove", "folders"),
+    ("update", "--defaults"),
+    ("measure", "swa", "--repeats", "2"),
+    ("new", "../fresh", "--template", ".", "--defaults"),
+]
+
+
+@pytest.fixture(autouse=True)
+def at_the_hub(tmp_path, monkeypatch):
+    """Leaves Copier as it is: what makes it quick for other tests lacks its checks."""
+    monkeypatch.setenv("COPIER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(params=ATTACKS)
+def attack(request):
+    return request.param
+
+
+@pytest.fixture
+def stranger(attack, tmp_path, monkeypatch):
+    """A cloned project that is its own template, in a folder that nothing may leave."""
+    work = tmp_path / "room" / "project"
+    write(work, "template/README.md.jinja", LOOP)
+    write(work, "template/{{ _copier_conf.answers_file }}.jinja", ANSWERS)
+    shutil.copy(ROOT / "copier.yml", work)
+    git(work, "init", "--quiet")
+    ATTACKS[attack](work)
+    commit(work)
+    answers = {
+        "_src_path": ".",
+        "_commit": git(work, "rev-parse", "HEAD").strip(),
+        "author": str(tmp_path / "room"),
+        "description": "../../above",
+        "package_name": "leaves",
+        "parallel": "none",
+        "preset": "custom",
+        "tricks": ["folders"],
+        "project_name": "..",
+    }
+    write(work, ".copier-answers.yml", yaml.safe_dump(answers))
+    write(work, "README.md", "mine\n")
+    commit(work)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "room" / "tmp"))
+    (tmp_path / "room" / "tmp").mkdir()
+    write(tmp_path, "secret/key", "secret\n")
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.chdir(work)
+    return work
+
+
+def around(work):
+    """All that lies around a project, less what git keeps and a new project."""
+    room = work.parent.parent
+    return {
+        str(path.relative_to(room)): path.lstat().st_mode
+        for path in room.rglob("*")
+        if not path.is_relative_to(work)
+        and not path.is_relative_to(room / "room/fresh")
+    }
+
+
+def hooks(work):
+    folder = work / ".git" / "hooks"
+    return {path: path.read_bytes() for path in folder.glob("*")}
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [LOOKS, pytest.param(CHANGES, marks=pytest.mark.proof)],
+    ids=["looks", "changes"],
+)
+def test_no_command_runs_or_leaves_its_folder(stranger, attack, commands):
+    before, of_git = around(stranger), hooks(stranger)
+    for command in commands:
+        result = CliRunner().invoke(cli.app, command)
+        assert result.exception is None or isinstance(result.exception, SystemExit), (
+            command,
+            result.exception,
+        )
+        if attack == "nothing" and command[0] != "measure":
+            # The owner's README.md is in conflict.
+            assert result.exit_code in (0, 1), (command, result.stderr)
+        assert not [*stranger.parents[1].rglob("ran")], command
+        assert around(stranger) == before, command
+        assert hooks(stranger) == of_git, command
+        fresh = stranger.parent / "fresh"
+        assert not (fresh / ".git").exists(), command
+        git(stranger, "reset", "--quiet", "--hard")
+        git(stranger, "clean", "--quiet", "--force", "-d")
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def test_the_page_is_not_built_of_it(stranger):
+    try:
+        raw = parse_questions((stranger / "copier.yml").read_bytes())
+        write_page.read(read_template(files_in(stranger / "template"), raw), raw)
+    except (KeyError, TypeError, UnknownConstruct, ValueError):
+        pass
+    assert not [*stranger.parents[1].rglob("ran")]
+
+
+EVALUATING = {
+    "lines.compiled": "conditions, made of what ASKED lists",
+    "lines.evaluate": "the same, with the names of what was chosen",
+    "quick.__init__": "Jinja's sandbox",
+    "quick.evaluate": "the same",
+}
+"""Every function that evaluates text, and what keeps it from running code."""
+
+WRITING = {
+    "cli.main": "nothing: the end of the output",
+    "creating.move_into_place": "the folder that the user named",
+    "git.__init__": "a temporary folder",
+    "git.add_directory": "a temporary folder",
+    "git.make_tree": "a temporary folder",
+    "git.merge_file": "a temporary folder",
+    "git.write_out": "a temporary folder",
+    "lines.write": "paths that place_of has checked",
+    "measuring.check_free": "a folder that the user named",
+    "measuring.measure": "the project's runs, or a folder that the user named",
+    "measuring.train": "the same",
+    "measuring.train_all": "the same",
+    "measuring.write_variants": "the same, by git, which takes no path out of it",
+    "project.render": "a temporary folder",
+    "reporting.show_trick": "a temporary folder",
+    "store.fetch": "the user's cache, under the hash of an address",
+    "template.ask_own": "a temporary folder",
+    "updating._index_with_undo": "a temporary folder",
+    "updating._remove": "files that git tracks",
+    "updating._replace_index": "git's index",
+    "write_page.main": "the file that the user named",
+}
+"""Every function that writes or removes by itself, and where."""
+
+BY_EVALUATING = {"eval", "exec", "compile", "__import__", "from_string"}
+BY_EVALUATING |= {"compile_expression", "Environment", "SandboxedEnvironment"}
+BY_WRITING = {"write_text", "write_bytes", "open", "mkdir", "chmod", "symlink_to"}
+BY_WRITING |= {"copyfile", "copytree", "copy", "copy2", "move", "rename", "extractall"}
+BY_WRITING |= {"unlink", "rmdir", "rmtree"}
+
+
+@pytest.mark.parametrize(
+    ("names", "known"),
+    [(BY_EVALUATING, EVALUATING), (BY_WRITING, WRITING)],
+    ids=["evaluates", "writes"],
+)
+def test_every_place_that_does_is_known(names, known):
+    assert places(names) == known.keys(), "try it with ATTACKS, and list it"
+
+
+def places(names):
+    """The functions of the tool and of the page's builder that call one of some names."""
+    found = set()
+    paths = [
+        *(ROOT / "generator/torch_tricks").glob("*.py"),
+        ROOT / "tools/write_page.py",
+    ]
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                found |= {
+                    f"{path.stem}.{node.name}"
+                    for call in ast.walk(node)
+                    if called(call) in names
+                }
+    return found
+
+
+def called(node):
+    """The name of what a node calls, without that of its object."""
+    if not isinstance(node, ast.Call):
+        return None
+    return getattr(node.func, "attr", getattr(node.func, "id", None))
