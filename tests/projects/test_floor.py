@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterable
 from importlib.metadata import version
@@ -48,6 +49,34 @@ def floor_python() -> Path:
 def floor_zygote(floor_python):
     with Zygote(floor_python) as zygote:
         yield zygote
+
+
+WORKFLOW = ROOT / ".github" / "workflows" / "test.yml"
+PYTHONS = yaml.safe_load(WORKFLOW.read_text("utf-8"))["jobs"]["test"]["strategy"][
+    "matrix"
+]["python"]
+
+
+def test_the_readme_names_the_pythons_of_the_tests():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert f"Python {PYTHONS[0]} or later (tested to {PYTHONS[-1]})" in readme
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_there_are_builds_of_all_floors(python, tmp_path):
+    """Old versions have none for a new Python, where nobody can install them then."""
+    options = ("--dry-run", "--no-deps", "--only-binary=:all:", "--quiet")
+    place = ("--python-version", python, "--target", tmp_path)
+    command = (sys.executable, "-m", "pip", "install", *options, *place)
+    found = subprocess.run(
+        [*command, "--requirement", ROOT / "tests" / "floor.txt"],
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    if "Failed to establish a new connection" in found.stderr:
+        pytest.skip("pip reaches no package index")
+    assert found.returncode == 0, found.stderr
 
 
 ROWS = covering_array()[:12]
