@@ -10,7 +10,15 @@ from tempfile import mkdtemp
 from typing import Any
 
 from torch_tricks.errors import Refusal
-from torch_tricks.git import GitError, git, git_bytes, nul_separated
+from torch_tricks.git import (
+    Entry,
+    GitError,
+    Scratch,
+    Tree,
+    git,
+    git_bytes,
+    nul_separated,
+)
 from torch_tricks.questions import ABOUT_THE_OWNER, LIST
 from torch_tricks.template import ANSWERS_FILE, Rendering, read_answers, render
 
@@ -40,6 +48,8 @@ class Project:
     """A directory that holds a project, which may be a part of a larger repository."""
 
     directory: Path
+    package_name: str = ""
+    """The name that its package has now, if it is another one than the recorded."""
 
     @classmethod
     def at(cls, directory: Path) -> "Project":
@@ -113,18 +123,21 @@ class Project:
             ask: questions to ask.
             check: whether to refuse recorded answers that the version does not allow.
         """
+        data = data or {}
+        if self.package_name:
+            data = {"package_name": self.package_name, **data}
         directory = Path(mkdtemp(dir=scratch))
         (directory / ANSWERS_FILE).write_bytes(self.answers_file)
         rendering = render(
             self.source,
             version or self.version,
             directory,
-            data or {},
+            data,
             ask=ask,
             project=self.directory,
         )
         if check:
-            self._check_answers(rendering, data or {})
+            self._check_answers(rendering, data)
         return rendering
 
     def _check_answers(self, rendering: Rendering, data: Mapping[str, Any]) -> None:
@@ -171,6 +184,17 @@ class Project:
     def prefix(self) -> str:
         """The way from the root of the repository to the project: empty, or ending in /."""
         return self.git("rev-parse", "--show-prefix")
+
+    def committed(self, scratch: Scratch) -> Tree:
+        """Returns the project's files as committed, by a scratch repository that reads them."""
+        prefix = self.prefix.rstrip("/")
+        return scratch.files(self.git("rev-parse", f"HEAD:{prefix}"))
+
+    def staged(self) -> Tree:
+        """Returns the project's files as git's index has them."""
+        listing = git_bytes("ls-files", "--stage", "-z", cwd=self.directory)
+        entries = (line.split("\t", 1) for line in nul_separated(listing))
+        return {path: Entry(*about.split()[:2]) for about, path in entries}
 
     @property
     def undo_command(self) -> str:

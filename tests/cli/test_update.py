@@ -159,9 +159,8 @@ class TestUpdate:
         git(directory, "mv", "train.py", "learn.py")
         commit(directory)
         output = run("update", code=1)
-        assert (
-            "missing train.py (you deleted it; tests/conftest.py imports it)" in output
-        )
+        why = "(you renamed it to learn.py; tests/conftest.py imports it)"
+        assert f"missing train.py {why}" in output
         assert "Trains a new model" in (directory / "learn.py").read_text()
         assert not (directory / "train.py").exists()
 
