@@ -216,7 +216,7 @@ class TestRefusals:
 
     def folder_is_a_file_in_the_way(project):
         shutil.rmtree(project / ".git")
-        shutil.move(project / PACKAGE, project / "elsewhere")
+        shutil.rmtree(project / PACKAGE)
         git(project, "init", "--quiet")
         commit(project)
         (project / PACKAGE).write_text("mine")
