@@ -136,9 +136,20 @@ class Project:
             ask=ask,
             project=self.directory,
         )
+        if not version:
+            self._check_complete(rendering, data)
         if check:
             self._check_answers(rendering, data)
         return rendering
+
+    def _check_complete(self, rendering: Rendering, data: Mapping[str, Any]) -> None:
+        """Refuses an answers file without answers that its version of the template records."""
+        recorded = self.recorded.keys() | data.keys()
+        if missing := [name for name in rendering.recorded if name not in recorded]:
+            raise Refusal(
+                f"{ANSWERS_FILE} has no {' and no '.join(missing)}: write that into it again, as "
+                f"git log -p {ANSWERS_FILE} shows it, and commit"
+            )
 
     def _check_answers(self, rendering: Rendering, data: Mapping[str, Any]) -> None:
         """Refuses recorded answers that Copier has forgotten, to take the default."""

@@ -183,6 +183,18 @@ class TestRefusals:
     def no_answers(project):
         (project / ".copier-answers.yml").unlink()
 
+    def no_name(project):
+        path = project / ".copier-answers.yml"
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if "project_name" not in line))
+        commit(project)
+
+    def no_list(project):
+        path = project / ".copier-answers.yml"
+        text = path.read_text().replace("preset: minimal", "preset: custom")
+        path.write_text(text)
+        commit(project)
+
     def empty_answers(project):
         (project / ".copier-answers.yml").write_text("")
 
@@ -247,6 +259,8 @@ class TestRefusals:
             (locked, "index.lock"),
             (markers, "train.py still has conflict markers"),
             (no_answers, "run this where .copier-answers.yml is"),
+            (no_name, "has no project_name: write that into it again"),
+            (no_list, "has no parallel and no tricks: write that"),
             (empty_answers, "get it back from git"),
             (broken_answers, "correct it"),
             (no_version, "does not say which version"),
