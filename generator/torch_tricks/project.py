@@ -237,6 +237,12 @@ class Project:
             raise Refusal(
                 f"git is at work in the project: wait for it, or remove {lock} if it was killed"
             )
+        if marked := self.with_markers():
+            path = self.seen(marked[0])
+            raise Refusal(
+                f"{path} still has conflict markers: resolve them, and run git add -u and "
+                "git commit first"
+            )
         self.check_committed()
         try:
             self.git(
@@ -247,10 +253,6 @@ class Project:
                 f"{ANSWERS_FILE} is not committed: run git add, with -f where git ignores files, "
                 "and git commit first"
             ) from error
-        if marked := self.with_markers():
-            raise Refusal(
-                f"{self.seen(marked[0])} still has conflict markers: resolve them and commit first"
-            )
 
     def check_committed(self) -> None:
         """Makes sure that no change of a file that git tracks would be lost.
@@ -268,8 +270,11 @@ class Project:
             more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
             # Here git names it from the root of the repository.
             path = self.seen(changed[0][3:].removeprefix(self.prefix))
+            # What is gone may have been moved to where git does not know it yet.
+            gone = any(line[1] == "D" for line in changed)
+            moved = " (and git add before it for what you moved)" if gone else ""
             raise Refusal(
-                f"{path}{more} not committed: run git commit -a, or git stash, first"
+                f"{path}{more} not committed: run git commit -a{moved}, or git stash, first"
             )
 
     def listed(self) -> dict[str, str]:

@@ -523,8 +523,7 @@ def _index_with_undo(project: Project, plan: Plan, files: Path) -> Path:
     """Makes the index that the project gets; returns its path.
 
     Changed and deleted files are as committed, so that `git diff` shows the change. Conflicts are
-    unmerged. New files are marked as intended to be added: `git diff` shows them, too, and
-    undoing removes them.
+    unmerged. New files are staged: undoing removes them, and `git stash` takes them along.
     """
     index = plan.scratch.directory / "index-with-undo"
     shutil.copyfile(project.git_directory / "index", index)
@@ -544,7 +543,7 @@ def _index_with_undo(project: Project, plan: Plan, files: Path) -> Path:
             "GIT_WORK_TREE": str(files),
             "GIT_LITERAL_PATHSPECS": "1",
         }
-        options = ("--intent-to-add", "--force", "--pathspec-from-file=-")
+        options = ("--force", "--pathspec-from-file=-")
         paths = os.fsencode("\0".join(added))
         git("add", *options, "--pathspec-file-nul", cwd=files, env=env, input=paths)
     return index

@@ -149,6 +149,9 @@ class TestRefusals:
     def uncommitted(project):
         (project / "train.py").write_text("mine")
 
+    def moved(project):
+        shutil.move(project / PACKAGE, project / "leafnet")
+
     def with_odd_name(project):
         (project / 'f"ü\n.py').write_text("")
         commit(project)
@@ -250,6 +253,7 @@ class TestRefusals:
         ("prepare", "sentence"),
         [
             (uncommitted, "train.py not committed: run git commit -a"),
+            (moved, "run git commit -a (and git add before it for what you moved)"),
             (with_odd_name, 'f"ü\n.py and 1 more not committed'),
             (staged, "notes not committed"),
             (no_repository, "run git init, git add -A and git commit"),
@@ -322,8 +326,13 @@ class TestWhatGitDoesNotSee:
         commit(directory)
         (directory / "photo").write_text("mine")
         output = run("update", "--data", "tricks=[amp]", code=1)
-        assert "and git commit -a\n" in output
-        git(directory, "commit", "--all", "--quiet", "--message=Update")
+        assert "then run git add -u, pytest, and git commit\n" in output
+        line = run("update", code=2)
+        assert "train.py still has conflict markers" in line
+        assert "run git add -u and git commit first" in line
+        (directory / "train.py").write_text("# Mine\n")
+        git(directory, "add", "-u")
+        git(directory, "commit", "--quiet", "--message=Update")
         assert git(directory, "status", "--porcelain") == "?? photo\n"
         committed = git(directory, "ls-files").splitlines()
         assert {*committed, "photo"} == files(directory).keys()

@@ -35,7 +35,7 @@ class TestUpdate:
             f"renamed {PACKAGE}/optim/schedule.py -> {PACKAGE}/optim/rates.py" in lines
         )
         assert "changed train.py" in lines
-        assert any(line.startswith("to go on: read git diff") for line in lines)
+        assert any(line.startswith("to go on: read git diff HEAD,") for line in lines)
         run_undo(output)
         assert state(directory) == before
 
