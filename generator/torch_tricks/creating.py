@@ -215,7 +215,9 @@ def print_next_steps(rendering: Rendering, dest: Path) -> None:
     """Prints what was made and how to go on."""
     name, tricks = rendering.answers["project_name"], ", ".join(rendering.tricks)
     folder = os.path.relpath(dest)
-    print(f"{name} is ready in {folder} with {tricks or 'no tricks'}.\n")
+    package = rendering.answers["package_name"]
+    print(f"{name} is ready in {folder} with {tricks or 'no tricks'}.")
+    print(f"Its package is {package}: import {package}.\n")
     if folder != ".":
         print(f"    cd {shlex.quote(folder)}")
     commands, about_git = first_commit(dest)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from commands import NAME, RECOMMENDED, SOURCE, custom, edit, files, git, python, run
-from rendering import render
+from rendering import PACKAGE, render
 from subsets import ROOT, TRICKS
 from torch_tricks import cli
 from typer.testing import CliRunner
@@ -57,6 +57,7 @@ class TestNew:
         output = run("new", tmp_path / "leaves", "--name", NAME, *wishes)
         assert files(tmp_path / "leaves") == files(fresh(**answers))
         assert f"{NAME} is ready in " in output
+        assert f"\nIts package is {PACKAGE}: import {PACKAGE}.\n" in output
         assert os.listdir(tmp_path) == ["leaves"]
 
     def test_the_real_commands_agree(self, hub, tmp_path):
