@@ -2,6 +2,7 @@
 
 import json
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -42,17 +43,31 @@ def list_tricks(directory: Path) -> None:
             group = trick.group
             print(group)
         mark = "" if chosen is None else "in " if name in chosen else "-  "
-        print(f"  {mark}{describe(trick)}")
+        print(describe(trick, f"  {mark}"))
+    print("* recommended: in the preset of this name")
 
 
-def describe(trick: Trick) -> str:
-    """Returns the line about a trick."""
+def describe(trick: Trick, start: str = "") -> str:
+    """Returns the lines about a trick, of at most 100 letters."""
     forms = " or ".join(f"parallel={form}" for form in trick.forms)
-    wants = ": ".join(filter(None, [trick.wants, ", ".join(trick.goes_with)]))
-    needs = ", ".join(filter(None, [*trick.needs, forms, wants]))
-    return f"{trick.name:13} {trick.title}: {trick.buys}" + (
-        f" (needs {needs})" if needs else ""
-    )
+    # Without `parallel` is a form, too, for which no trick is needed.
+    needed = [*trick.needs, *([forms] if forms and "none" not in trick.forms else [])]
+    lines = {
+        "": f"{trick.title}: {trick.buys}",
+        "needs tricks: ": ", ".join(needed),
+        "only with: ": forms if "none" in trick.forms else "",
+        "goes with: ": ", ".join(trick.goes_with),
+        "needs: ": trick.wants,
+    }
+    begin = f"{start}{trick.name:15} {'*' if trick.recommended else ' '} "
+    indent = " " * (len(start) + 18)
+    wrapped = []
+    for name, text in lines.items():
+        if text:
+            options = {"initial_indent": begin, "subsequent_indent": indent}
+            wrapped.append(textwrap.fill(name + text, 100, **options))
+            begin = indent
+    return "\n".join(wrapped)
 
 
 def project_at(directory: Path) -> Project | None:

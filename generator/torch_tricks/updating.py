@@ -160,6 +160,8 @@ def plan_update(project: Project, scratch: Scratch, base: Path, new: Path) -> Pl
         THEIRS: scratch.files(scratch.add_directory(new)),
     }
     answers = {stage: tree.pop(ANSWERS_FILE) for stage, tree in trees.items()}
+    if _has_crlf(scratch.read(answers[OURS])):
+        answers[THEIRS] = _with_crlf(scratch, answers[THEIRS])
     before = trees[OURS]
     moved = moved_folders(scratch, trees[BASE], before)
     places = _places(trees[BASE].keys() | trees[THEIRS].keys(), moved)
@@ -292,22 +294,41 @@ def _needed(scratch: Scratch, base: Tree, ours: Tree, theirs: Tree) -> Tree:
 def _follow_line_endings(scratch: Scratch, trees: dict[int, Tree]) -> None:
     """Gives the template's sides of a file CRLF where the owner's has it throughout.
 
-    Else each line of such a file would differ, and be in a conflict.
+    Else each line of such a file would differ, and be in a conflict. New files get CRLF where
+    most files of the template have it by now.
     """
-    for path in trees[BASE].keys() & trees[OURS].keys():
-        base, ours = trees[BASE][path], trees[OURS][path]
-        if base.oid == ours.oid or not (base.is_file and ours.is_file):
-            continue
-        content = scratch.read(ours)
-        if content.count(b"\n") != content.count(b"\r\n") or b"\r\n" not in content:
-            continue
-        for stage in (BASE, THEIRS):
-            if path in trees[stage]:
-                mode, _ = trees[stage][path]
-                text = scratch.read(trees[stage][path])
-                if b"\r" not in text:
-                    oid = scratch.write(text.replace(b"\n", b"\r\n"))
-                    trees[stage][path] = Entry(mode, oid)
+    base, ours, theirs = trees[BASE], trees[OURS], trees[THEIRS]
+    pairs = {path: path for path in base.keys() & ours.keys()}
+    if base.keys() - ours.keys():
+        pairs |= scratch.renames(scratch.make_tree(base), scratch.make_tree(ours))
+    crlf = {
+        path
+        for path, name in pairs.items()
+        if base[path].oid != ours[name].oid and base[path].is_file
+        if ours[name].is_file and _has_crlf(scratch.read(ours[name]))
+    }
+    if not crlf:
+        return
+    renames = scratch.renames(scratch.make_tree(base), scratch.make_tree(theirs))
+    new = {renames.get(path, path) for path in crlf}
+    if 2 * len(crlf) > len(pairs):
+        new |= theirs.keys() - base.keys() - set(renames.values())
+    for tree, paths in ((base, crlf), (theirs, new & theirs.keys())):
+        for path in paths:
+            tree[path] = _with_crlf(scratch, tree[path])
+
+
+def _has_crlf(content: bytes) -> bool:
+    """Tells whether all lines of a text end in CRLF."""
+    return b"\r\n" in content and content.count(b"\n") == content.count(b"\r\n")
+
+
+def _with_crlf(scratch: Scratch, entry: Entry) -> Entry:
+    """Returns a text of the template with CRLF as its line endings."""
+    text = scratch.read(entry)
+    if b"\r" in text or b"\0" in text:
+        return entry
+    return Entry(entry.mode, scratch.write(text.replace(b"\n", b"\r\n")))
 
 
 def _decide(

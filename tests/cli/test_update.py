@@ -217,6 +217,24 @@ class TestUpdate:
         assert b"Trains a new model" in code
         assert code.count(b"\n") == code.count(b"\r\n")
 
+    def test_a_project_with_other_line_endings_keeps_them(self, project):
+        """In files that either side renamed, in new ones and in the answers, too."""
+        directory = project(**custom("schedule"))
+        git(directory, "mv", "train.py", "learn.py")
+        for name, content in files(directory).items():
+            (directory / name).write_bytes(content.replace(b"\n", b"\r\n"))
+        commit(directory)
+        output = run("update", "--data", "tricks=[schedule,ema]", code=1)
+        assert "\nconflict " not in output
+        assert f"\nadded {PACKAGE}/optim/ema.py\n" in output
+        after = files(directory)
+        assert b"run.ema" in after["learn.py"]
+        assert f"{PACKAGE}/optim/rates.py" in after
+        for name, content in after.items():
+            assert content.count(b"\n") == content.count(b"\r\n"), name
+        shown = git(directory, "diff", "HEAD", "--numstat", ".copier-answers.yml")
+        assert int(shown.split()[0]) < 8
+
     def test_permissions_and_links_are_kept(self, project):
         directory = project(preset="minimal")
         (directory / "train.py").chmod(0o755)
