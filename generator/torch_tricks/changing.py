@@ -8,7 +8,7 @@ from torch_tricks.output import colored, emphasized
 from torch_tricks.project import Project
 from torch_tricks.questions import LIST
 from torch_tricks.template import Rendering, find_version, released_versions
-from torch_tricks.updating import Plan, apply, plan_update, scratch_for
+from torch_tricks.updating import Plan, apply, plan_update, render_base, scratch_for
 
 DONE = 0
 NEEDS_A_LOOK = 1
@@ -28,7 +28,7 @@ def change_tricks(
     project = Project.at(directory)
     project.check_unchanged()
     with scratch_for(project) as (scratch, aside):
-        base = project.render(aside)
+        project, base = render_base(project, scratch, aside)
         tricks = base.questions.changed(base.answers, take, leave)
         for name, choice in base.questions.find([*take, *leave]).items():
             if (
@@ -64,7 +64,7 @@ def update(
     newest = released[-1] if released else "HEAD"
     version = find_version(to, released) if to else newest
     with scratch_for(project) as (scratch, aside):
-        base = project.render(aside)
+        project, base = render_base(project, scratch, aside)
         new = project.render(aside, version=version, check=not data)
         if base.release and new.release and base.release > new.release:
             if not to:
@@ -138,6 +138,8 @@ def carry_out(project: Project, plan: Plan, new: Rendering, dry_run: bool) -> in
     print(f"tricks: {', '.join(new.tricks) or 'none'}")
     # Before the folder may go that the user stands in.
     lines, there = list(plan.lines()), project.there
+    if project.package_name:
+        print(f"package_name: {project.package_name}, as you renamed its folder")
     if dry_run:
         print(plan.diff(color=colored()))
     else:
@@ -150,9 +152,9 @@ def carry_out(project: Project, plan: Plan, new: Rendering, dry_run: bool) -> in
         print("nothing was changed: this was --dry-run")
     elif plan.needs_a_look:
         print("to go on: resolve what is listed as conflict, kept aside or missing,")
-        print(f"          then run pytest{there}, and git commit -a")
+        print(f"          then run git add -u, pytest{there}, and git commit")
     else:
-        print(f"to go on: read git diff, run pytest{there}, then git commit -a")
+        print(f"to go on: read git diff HEAD, run pytest{there}, then git commit -a")
     for note in new.notes:
         print(f"note: {note}")
     return NEEDS_A_LOOK if plan.needs_a_look else DONE

@@ -24,6 +24,10 @@ class Commands(TyperGroup):
         if not standalone_mode:
             return super().main(*args, standalone_mode=False, **options)
         forget_other_repositories()
+        # Whoever closed one of them, as with `>&-`, wants nothing from it.
+        for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+            if getattr(sys, name) is None:
+                setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
         # File names and diffs may hold bytes that are no text.
         sys.stdout.reconfigure(errors="backslashreplace")
         try:
@@ -68,8 +72,32 @@ app = typer.Typer(
 )
 
 
+def print_version(wanted: bool) -> None:
+    """Prints the version of the tool, and ends."""
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            number = version("torch-tricks")
+        except PackageNotFoundError:
+            number = f"in {Path(__file__).parent}, not installed"
+        print(f"torch-tricks {number}")
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=True)
-def main(context: typer.Context) -> None:
+def main(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=print_version,
+            is_eager=True,
+            help="Print the version of torch-tricks.",
+        ),
+    ] = False,
+) -> None:
     """PyTorch training projects with exactly the tricks that you choose."""
     if context.invoked_subcommand is None:
         print(context.get_help())
@@ -328,5 +356,6 @@ def names_in(*listed: str) -> tuple[str, ...]:
 
 
 def can_ask() -> bool:
-    """Tells whether somebody is there to answer."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+    """Tells whether somebody is there to answer, at a terminal that can show the questions."""
+    there = sys.stdin.isatty() and sys.stdout.isatty()
+    return there and os.environ.get("TERM") != "dumb"

@@ -1,17 +1,19 @@
 """New projects."""
 
-import errno
 import os
+import re
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import TemporaryDirectory, gettempdir, mkdtemp
 from typing import Any
 
 from torch_tricks import quick
 from torch_tricks.errors import Refusal
+from torch_tricks.git import GitError, git, run_git
 from torch_tricks.questions import ABOUT_THE_OWNER, Questions
 from torch_tricks.template import (
     AS_IT_STANDS,
@@ -23,6 +25,10 @@ from torch_tricks.template import (
     released_versions,
     render,
 )
+
+NO_FILES_OF_ANYBODY = {".git", ".venv", "venv", ".idea", ".vscode", ".DS_Store"}
+NO_FILES_OF_ANYBODY |= {"lost+found"}
+"""What git, tools and disks put into a folder that is as good as empty."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +75,10 @@ def create(dest: Path, wishes: Wishes, template: str, ref: str, ask: bool) -> No
         Refusal: something is there already, or a wish cannot be granted.
     """
     dest = dest.expanduser().absolute()
-    if os.path.lexists(dest) and not (dest.is_dir() and not any(dest.iterdir())):
-        raise Refusal(
-            f"{dest} exists already: choose another folder, or empty this one"
-        )
+    check_is_free(dest)
     source, version = choose_template(template, ref)
     is_own = not (template or ref) and version != AS_IT_STANDS
-    with TemporaryDirectory(prefix="torch-tricks-") as scratch:
+    with scratch_for(dest) as scratch:
 
         def attempt(answers: Mapping[str, Any], **options: Any) -> Rendering:
             # In a folder of that name, as the project is called after it by default.
@@ -123,40 +126,117 @@ def choose_template(template: str, ref: str) -> tuple[str, str | None]:
     return source, version
 
 
-def move_into_place(directory: Path, dest: Path) -> None:
-    """Moves a folder to where nothing or an empty folder is, in one step where possible."""
-    if dest.exists() and dest.samefile(Path.cwd()):
-        # Replaced by another folder, it would be gone for the shell that stands in it.
-        for path in directory.iterdir():
-            shutil.move(path, dest / path.name)
-        return
-    dest.parent.mkdir(parents=True, exist_ok=True)
+def check_is_free(dest: Path) -> None:
+    """Makes sure that nothing of anybody is where a project is to come.
+
+    Raises:
+        Refusal: there is a file, a link to nothing, or a folder with files.
+    """
+    if os.path.lexists(dest) and not dest.is_dir():
+        raise Refusal(f"{dest} exists already, and is no folder: choose another place")
+    names = {path.name for path in dest.iterdir()} if dest.is_dir() else set()
+    if found := sorted(names - NO_FILES_OF_ANYBODY):
+        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+        raise Refusal(
+            f"{dest} exists already: choose another folder, or move {', '.join(found[:5])}{more} "
+            "away, run again, and put back what you want to keep"
+        )
+
+
+@contextmanager
+def scratch_for(dest: Path) -> Iterator[str]:
+    """Gives a temporary folder, which the message about a failure does not name."""
+    place = gettempdir()
     try:
-        os.replace(directory, dest)
-        return
+        with TemporaryDirectory(prefix="torch-tricks-") as scratch:
+            yield scratch
     except OSError as error:
-        if error.errno != errno.EXDEV:
+        if not str(error.filename).startswith(place):
             raise
-    # From another disk nothing moves in one step: copy it beside its place first.
-    beside = Path(mkdtemp(prefix=f".{dest.name}-", dir=dest.parent))
+        raise Refusal(
+            f"{dest} cannot be made, as temporary files cannot be written ({error.strerror}): "
+            f"make room in {place}, or set TMPDIR to another folder"
+        ) from error
+
+
+def move_into_place(directory: Path, dest: Path) -> None:
+    """Moves a project to where nothing is, or into an empty folder, or leaves nothing behind.
+
+    A folder that is there stays: it may be a link or another disk, or a shell may stand in it.
+
+    Raises:
+        Refusal: it cannot be written there.
+    """
+    home = dest if dest.is_dir() else dest.parent
+    made = [path for path in (home, *home.parents) if not path.exists()]
+    moved: list[Path] = []
     try:
-        copy = shutil.move(directory, beside / dest.name)
-        os.replace(copy, dest)
-    finally:
-        shutil.rmtree(beside)
+        home.mkdir(parents=True, exist_ok=True)
+        # From another disk nothing moves in one step: it is copied beside its place first.
+        with TemporaryDirectory(prefix=".torch-tricks-", dir=home) as beside:
+            copy = Path(shutil.move(directory, beside))
+            if home != dest:
+                os.replace(copy, dest)
+                return
+            for path in copy.iterdir():
+                place = dest / path.name
+                if os.path.lexists(place):
+                    raise Refusal(f"{place} is in the way: move it away, and run again")
+                os.rename(path, place)
+                moved.append(place)
+    except BaseException as error:
+        for path in moved:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, OSError):
+            # Many files that cannot be copied are one error with a list.
+            reasons = re.findall(r"\[Errno \d+\] ([^:]+)", str(error))
+            raise Refusal(
+                f"{dest} cannot be made ({reasons[0] if reasons else error}): choose another "
+                "folder"
+            ) from error
+        raise
+
+
+def first_commit(dest: Path) -> tuple[str, str]:
+    """Returns the commands for the first commit of a project, and a note about them."""
+    try:
+        top = git("rev-parse", "--show-cdup", cwd=dest)
+        ignored = (
+            top
+            and not run_git(
+                "check-ignore", "--quiet", ".", cwd=dest, allowed=(0, 1)
+            ).returncode
+        )
+    except (GitError, Refusal):
+        # There is no repository, or no git.
+        ignored = True
+    if ignored:
+        return 'git init && git add -A && git commit -m "Start"', ""
+    if not top:
+        return 'git add -A && git commit -m "Start"', ""
+    place = os.path.normpath(dest / top)
+    note = f"the project is in the repository of {place}: for one of its own, run git init first"
+    return 'git add . && git commit -m "Start" .', note
 
 
 def print_next_steps(rendering: Rendering, dest: Path) -> None:
     """Prints what was made and how to go on."""
     name, tricks = rendering.answers["project_name"], ", ".join(rendering.tricks)
     folder = os.path.relpath(dest)
-    print(f"{name} is ready in {folder} with {tricks or 'no tricks'}.\n")
+    package = rendering.answers["package_name"]
+    print(f"{name} is ready in {folder} with {tricks or 'no tricks'}.")
+    print(f"Its package is {package}: import {package}.\n")
     if folder != ".":
         print(f"    cd {shlex.quote(folder)}")
-    print('    git init && git add -A && git commit -m "Start"')
+    commands, about_git = first_commit(dest)
+    print(f"    {commands}")
     print('    pip install -e ".[dev]"')
     print("    python train.py")
-    for note in rendering.questions.advice(rendering.tricks) + rendering.notes:
+    advice = rendering.questions.advice(rendering.tricks)
+    for note in [*filter(None, [about_git]), *advice, *rendering.notes]:
         print(f"\nnote: {note}")
     if not rendering.version:
         print("\nnote: the template is not in git, so the project cannot be updated")

@@ -19,7 +19,7 @@ from torch_tricks.errors import Refusal
 from torch_tricks.project import Project
 from torch_tricks.questions import Questions
 from torch_tricks.template import Rendering
-from torch_tricks.updating import plan_update, scratch_for
+from torch_tricks.updating import plan_update, render_base, scratch_for
 
 if TYPE_CHECKING:
     from torch_tricks.comparing import Difference
@@ -205,7 +205,7 @@ def write_variants(
         changes.append(list(wanted))
     for words in changes:
         with scratch_for(project) as (scratch, aside):
-            base = project.render(aside)
+            project, base = render_base(project, scratch, aside)
             name = TOGETHER
             if len(words) == 1:
                 name = f"{'without' if words[0] in base.tricks else 'with'} {words[0]}"

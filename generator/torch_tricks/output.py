@@ -9,7 +9,8 @@ LOUD = ("conflict", "kept aside", "missing")
 
 def colored() -> bool:
     """Tells whether the output may have colours (see no-color.org)."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return sys.stdout.isatty() and not plain
 
 
 def emphasized(line: str) -> str:

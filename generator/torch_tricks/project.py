@@ -11,7 +11,15 @@ from typing import Any
 
 from torch_tricks import quick
 from torch_tricks.errors import Refusal
-from torch_tricks.git import GitError, git, git_bytes, nul_separated
+from torch_tricks.git import (
+    Entry,
+    GitError,
+    Scratch,
+    Tree,
+    git,
+    git_bytes,
+    nul_separated,
+)
 from torch_tricks.questions import ABOUT_THE_OWNER, LIST
 from torch_tricks.template import ANSWERS_FILE, Rendering, read_answers, render
 
@@ -41,6 +49,8 @@ class Project:
     """A directory that holds a project, which may be a part of a larger repository."""
 
     directory: Path
+    package_name: str = ""
+    """The name that its package has now, if it is another one than the recorded."""
 
     @classmethod
     def at(cls, directory: Path) -> "Project":
@@ -116,12 +126,15 @@ class Project:
             check: whether to refuse recorded answers that the version does not allow.
             files: whether files are wanted, and not only answers.
         """
+        data = data or {}
+        if self.package_name:
+            data = {"package_name": self.package_name, **data}
         directory = Path(mkdtemp(dir=scratch))
         known = quick.read_version(
             self.source, version or self.version, self.directory, scratch
         )
         if known is not None and not ask:
-            given = self.recorded | dict(data or {})
+            given = self.recorded | data
             found = quick.render(known, self.source, directory, given, files)
             if found is not None:
                 return found
@@ -130,13 +143,24 @@ class Project:
             self.source,
             version or self.version,
             directory,
-            data or {},
+            data,
             ask=ask,
             project=self.directory,
         )
+        if not version:
+            self._check_complete(rendering, data)
         if check:
-            self._check_answers(rendering, data or {})
+            self._check_answers(rendering, data)
         return rendering
+
+    def _check_complete(self, rendering: Rendering, data: Mapping[str, Any]) -> None:
+        """Refuses an answers file without answers that its version of the template records."""
+        recorded = self.recorded.keys() | data.keys()
+        if missing := [name for name in rendering.recorded if name not in recorded]:
+            raise Refusal(
+                f"{ANSWERS_FILE} has no {' and no '.join(missing)}: write that into it again, as "
+                f"git log -p {ANSWERS_FILE} shows it, and commit"
+            )
 
     def _check_answers(self, rendering: Rendering, data: Mapping[str, Any]) -> None:
         """Refuses recorded answers that Copier has forgotten, to take the default."""
@@ -183,6 +207,17 @@ class Project:
         """The way from the root of the repository to the project: empty, or ending in /."""
         return self.git("rev-parse", "--show-prefix")
 
+    def committed(self, scratch: Scratch) -> Tree:
+        """Returns the project's files as committed, by a scratch repository that reads them."""
+        prefix = self.prefix.rstrip("/")
+        return scratch.files(self.git("rev-parse", f"HEAD:{prefix}"))
+
+    def staged(self) -> Tree:
+        """Returns the project's files as git's index has them."""
+        listing = git_bytes("ls-files", "--stage", "-z", cwd=self.directory)
+        entries = (line.split("\t", 1) for line in nul_separated(listing))
+        return {path: Entry(*about.split()[:2]) for about, path in entries}
+
     @property
     def undo_command(self) -> str:
         """Brings everything in the project back to what is committed."""
@@ -213,6 +248,12 @@ class Project:
             raise Refusal(
                 f"git is at work in the project: wait for it, or remove {lock} if it was killed"
             )
+        if marked := self.with_markers():
+            path = self.seen(marked[0])
+            raise Refusal(
+                f"{path} still has conflict markers: resolve them, and run git add -u and "
+                "git commit first"
+            )
         self.check_committed()
         try:
             self.git(
@@ -223,10 +264,6 @@ class Project:
                 f"{ANSWERS_FILE} is not committed: run git add, with -f where git ignores files, "
                 "and git commit first"
             ) from error
-        if marked := self.with_markers():
-            raise Refusal(
-                f"{self.seen(marked[0])} still has conflict markers: resolve them and commit first"
-            )
 
     def check_committed(self) -> None:
         """Makes sure that no change of a file that git tracks would be lost.
@@ -244,8 +281,11 @@ class Project:
             more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
             # Here git names it from the root of the repository.
             path = self.seen(changed[0][3:].removeprefix(self.prefix))
+            # What is gone may have been moved to where git does not know it yet.
+            gone = any(line[1] == "D" for line in changed)
+            moved = " (and git add before it for what you moved)" if gone else ""
             raise Refusal(
-                f"{path}{more} not committed: run git commit -a, or git stash, first"
+                f"{path}{more} not committed: run git commit -a{moved}, or git stash, first"
             )
 
     def listed(self) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from torch_tricks.git import GitError, Scratch
 from torch_tricks.output import colored
 from torch_tricks.project import Project, find_root
 from torch_tricks.template import ANSWERS_FILE, Rendering, as_release, released_versions
+from torch_tricks.updating import renamed_by_owner, scratch_for
 
 SAMPLE = {
     "project_name": "Project",
@@ -41,17 +43,31 @@ def list_tricks(directory: Path) -> None:
             group = trick.group
             print(group)
         mark = "" if chosen is None else "in " if name in chosen else "-  "
-        print(f"  {mark}{describe(trick)}")
+        print(describe(trick, f"  {mark}"))
+    print("* recommended: in the preset of this name")
 
 
-def describe(trick: Trick) -> str:
-    """Returns the line about a trick."""
+def describe(trick: Trick, start: str = "") -> str:
+    """Returns the lines about a trick, of at most 100 letters."""
     forms = " or ".join(f"parallel={form}" for form in trick.forms)
-    wants = ": ".join(filter(None, [trick.wants, ", ".join(trick.goes_with)]))
-    needs = ", ".join(filter(None, [*trick.needs, forms, wants]))
-    return f"{trick.name:13} {trick.title}: {trick.buys}" + (
-        f" (needs {needs})" if needs else ""
-    )
+    # Without `parallel` is a form, too, for which no trick is needed.
+    needed = [*trick.needs, *([forms] if forms and "none" not in trick.forms else [])]
+    lines = {
+        "": f"{trick.title}: {trick.buys}",
+        "needs tricks: ": ", ".join(needed),
+        "only with: ": forms if "none" in trick.forms else "",
+        "goes with: ": ", ".join(trick.goes_with),
+        "needs: ": trick.wants,
+    }
+    begin = f"{start}{trick.name:15} {'*' if trick.recommended else ' '} "
+    indent = " " * (len(start) + 18)
+    wrapped = []
+    for name, text in lines.items():
+        if text:
+            options = {"initial_indent": begin, "subsequent_indent": indent}
+            wrapped.append(textwrap.fill(name + text, 100, **options))
+            begin = indent
+    return "\n".join(wrapped)
 
 
 def project_at(directory: Path) -> Project | None:
@@ -113,6 +129,8 @@ class Status:
     """Those that the newest version has and the project's version has not."""
     tricks_in: list[str] | None = None
     tricks_out: list[str] | None = None
+    renamed: dict[str, str] | None = None
+    """Folders and files: old path to new path."""
     edited: list[str] | None = None
     deleted: list[str] | None = None
     conflicts: list[str] | None = None
@@ -132,7 +150,11 @@ def read_status(project: Project) -> Status:
             known = base.questions.tricks
             status.tricks_in = base.tricks
             status.tricks_out = [name for name in known if name not in base.tricks]
-            status.edited, status.deleted = compare(project, base)
+            status.edited, status.deleted = compare(project, base, {})
+            status.renamed = {}
+            if status.deleted and project.in_git:
+                names, status.renamed = find_renamed(project, base)
+                status.edited, status.deleted = compare(project, base, names)
             status.newer_versions, newest = newer(released, base), base
             if status.newer_versions:
                 version = status.newer_versions[-1]
@@ -151,18 +173,33 @@ def newer(released: list[str], base: Rendering) -> list[str]:
     return [tag for tag in released if base.release and as_release(tag) > base.release]
 
 
-def compare(project: Project, base: Rendering) -> tuple[list[str], list[str]]:
-    """Returns the files that the owner edited, and those that the owner deleted."""
+def find_renamed(
+    project: Project, base: Rendering
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Returns where each file of the template is now, and what the owner renamed."""
+    with scratch_for(project) as (scratch, _):
+        original = scratch.files(scratch.add_directory(base.directory))
+        return renamed_by_owner(scratch, original, project.staged())
+
+
+def compare(
+    project: Project, base: Rendering, names: Mapping[str, str]
+) -> tuple[list[str], list[str]]:
+    """Returns the files that the owner edited, and those that the owner deleted.
+
+    Args:
+        names: where files of the template are that are not where it put them.
+    """
     edited, deleted = [], []
     for original in sorted(
         path for path in base.directory.rglob("*") if path.is_file()
     ):
         name = original.relative_to(base.directory).as_posix()
-        path = project.directory / name
+        path = project.directory / names.get(name, name)
         if not path.is_file():
-            deleted.append(name)
+            deleted.append(names.get(name, name))
         elif without_cr(path.read_bytes()) != without_cr(original.read_bytes()):
-            edited.append(name)
+            edited.append(names.get(name, name))
     return edited, deleted
 
 
@@ -180,6 +217,10 @@ def print_status(directory: Path, as_json: bool) -> None:
         return
     print(f"template        {status.source}")
     print(f"version         {status.version}")
+    renamed = [
+        f"{project.seen(old)} -> {project.seen(new)}"
+        for old, new in (status.renamed or {}).items()
+    ]
     files = {
         "edited": status.edited,
         "deleted": status.deleted,
@@ -190,6 +231,7 @@ def print_status(directory: Path, as_json: bool) -> None:
         "new tricks": status.new_tricks,
         "tricks in": status.tricks_in,
         "tricks out": status.tricks_out,
+        "renamed": None if status.renamed is None else renamed,
         **{
             name: paths and [*map(project.seen, paths)] for name, paths in files.items()
         },

@@ -10,16 +10,17 @@ import ast
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from torch_tricks.errors import Refusal
 from torch_tricks.git import Entry, GitError, Scratch, Tree, git, quoted
 from torch_tricks.project import Project, is_free_for_folder, parents
-from torch_tricks.template import ANSWERS_FILE
+from torch_tricks.template import ANSWERS_FILE, Rendering
 
 KEPT = "kept-aside"
 """The folder of what is kept aside: outside of the package, so that it is not built into it."""
@@ -44,8 +45,10 @@ class Plan:
     """Copies of the owner's files, and what they are copies of."""
     renamed: dict[str, str] = field(default_factory=dict)
     """Files that the template renamed: old path to new path."""
-    missing: dict[str, str] = field(default_factory=dict)
-    """Files that the owner deleted, and one that imports each."""
+    followed: dict[str, str] = field(default_factory=dict)
+    """Folders that the owner moved, and so the template's files too: old path to new path."""
+    missing: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Modules that are no longer where a file imports them: the reason, and that file."""
 
     @property
     def written(self) -> list[str]:
@@ -81,7 +84,11 @@ class Plan:
         """Says what happens to each file, one a line."""
         seen = self.project.seen
         new_names = {new: old for old, new in self.renamed.items()}
-        for path in sorted({*self.written, *self.removed, *self.conflicts, *self.kept}):
+        touched = {*self.written, *self.removed, *self.conflicts, *self.kept}
+        for old, new in self.followed.items():
+            if any(new in [*parents(path), "."] for path in touched):
+                yield f"followed {seen(old)} -> {seen(new)} (you moved this folder)"
+        for path in sorted(touched):
             if path in new_names:
                 yield f"renamed {seen(new_names[path])} -> {seen(path)}"
             if path in self.conflicts:
@@ -95,8 +102,8 @@ class Plan:
             else:
                 done = "changed" if path in self.before else "added"
                 yield f"{done} {seen(path)}"
-        for path, importer in sorted(self.missing.items()):
-            yield f"missing {seen(path)} (you deleted it; {seen(importer)} imports it)"
+        for path, (why, importer) in sorted(self.missing.items()):
+            yield f"missing {seen(path)} ({why}; {seen(importer)} imports it)"
 
     def diff(self, color: bool) -> str:
         """Returns the change as a unified diff."""
@@ -115,6 +122,26 @@ def scratch_for(project: Project) -> Iterator[tuple[Scratch, Path]]:
         yield Scratch(Path(name), borrow_from=project.directory), Path(name)
 
 
+def render_base(
+    project: Project, scratch: Scratch, aside: Path
+) -> tuple[Project, Rendering]:
+    """Renders the project as the template gave it, under the name that its package has now.
+
+    If the owner renamed the package's folder, what is rendered from the project returned
+    imports the package by its new name, where the template allows that name.
+    """
+    base = project.render(aside)
+    package = base.answers["package_name"]
+    tree = scratch.files(scratch.add_directory(base.directory))
+    moved = moved_folders(scratch, tree, project.committed(scratch))
+    name = PurePosixPath(moved.get(package, package)).name
+    if name != package:
+        with suppress(Refusal):
+            renamed = replace(project, package_name=name)
+            return renamed, renamed.render(aside)
+    return project, base
+
+
 def plan_update(project: Project, scratch: Scratch, base: Path, new: Path) -> Plan:
     """Works out what becomes of a project, and leaves it alone.
 
@@ -127,20 +154,25 @@ def plan_update(project: Project, scratch: Scratch, base: Path, new: Path) -> Pl
     Raises:
         Refusal: something would have to be overwritten, or git cannot merge folders and files.
     """
-    prefix = project.prefix.rstrip("/")
     trees = {
         BASE: scratch.files(scratch.add_directory(base)),
-        OURS: scratch.files(project.git("rev-parse", f"HEAD:{prefix}")),
+        OURS: project.committed(scratch),
         THEIRS: scratch.files(scratch.add_directory(new)),
     }
     answers = {stage: tree.pop(ANSWERS_FILE) for stage, tree in trees.items()}
+    if _has_crlf(scratch.read(answers[OURS])):
+        answers[THEIRS] = _with_crlf(scratch, answers[THEIRS])
     before = trees[OURS]
-    trees[OURS] = _needed(scratch, trees)
+    moved = moved_folders(scratch, trees[BASE], before)
+    places = _places(trees[BASE].keys() | trees[THEIRS].keys(), moved)
+    for side in (BASE, THEIRS):
+        trees[side] = {places[path]: entry for path, entry in trees[side].items()}
+    trees[OURS] = _needed(scratch, trees[BASE], before, trees[THEIRS])
     _follow_line_endings(scratch, trees)
     names = {stage: scratch.make_tree(tree) for stage, tree in trees.items()}
     merged = scratch.merge(names[BASE], names[OURS], names[THEIRS])
 
-    plan = Plan(project, scratch, dict(before), {})
+    plan = Plan(project, scratch, dict(before), {}, followed=moved)
     plan.after |= {p: entry for p, entry in before.items() if p not in trees[OURS]}
     for path, stages in merged.items():
         if 0 in stages:
@@ -165,18 +197,81 @@ def plan_update(project: Project, scratch: Scratch, base: Path, new: Path) -> Pl
         if old not in plan.kept.values()
     }
     if plan.written or plan.removed:
-        plan.missing = _missing(plan, trees)
+        names_now = {old: new for new, old in own_names.items()}
+        plan.missing = _missing(plan, trees, places, names_now)
     plan.check()
     return plan
 
 
-def _needed(scratch: Scratch, trees: dict[int, Tree]) -> Tree:
+def moved_folders(scratch: Scratch, base: Tree, ours: Tree) -> dict[str, str]:
+    """Returns the folders of the template that the owner moved: old path to new path.
+
+    As git's merge finds them: nothing is left in the old folder, and most of its renamed files
+    are in one other folder. A folder that moved within another one is not listed.
+    """
+    if base.keys() <= ours.keys():
+        return {}
+    others = _needed(scratch, base, ours, base)
+    renames = scratch.renames(scratch.make_tree(base), scratch.make_tree(others))
+    left = {folder for path in ours for folder in parents(path)}
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for old, new in renames.items():
+        for start, end in zip(parents(old), [*parents(new), "."], strict=False):
+            if start in left:
+                break
+            found[start][end] += 1
+            if PurePosixPath(start).name != PurePosixPath(end).name:
+                break
+    moved: dict[str, str] = {}
+    for folder in sorted(found):
+        (new, most), *rest = found[folder].most_common(2)
+        if new != _place(folder, moved) and [most] != [number for _, number in rest]:
+            moved[folder] = new
+    return moved
+
+
+def renamed_by_owner(
+    scratch: Scratch, base: Tree, ours: Tree
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Returns where each file of the template belongs, and what the owner renamed.
+
+    The second has folders and, where no folder says it, files: old path to new path.
+    """
+    moved = moved_folders(scratch, base, ours)
+    places = _places(base, moved)
+    mapped = {place: base[path] for path, place in places.items()}
+    needed = _needed(scratch, mapped, ours, mapped)
+    found = scratch.renames(scratch.make_tree(mapped), scratch.make_tree(needed))
+    names = {path: found.get(place, place) for path, place in places.items()}
+    alone = {path: found[place] for path, place in places.items() if place in found}
+    return names, moved | alone
+
+
+def _place(path: str, moved: Mapping[str, str]) -> str:
+    """Returns where a path is now that folders have moved."""
+    for folder in (path, *parents(path)):
+        if folder in moved:
+            return str(PurePosixPath(moved[folder]) / path[len(folder) + 1 :])
+    return path
+
+
+def _places(paths: Iterable[str], moved: Mapping[str, str]) -> dict[str, str]:
+    """Returns where the template's files belong; two of them never belong in one place."""
+    places = {path: _place(path, moved) for path in paths}
+    taken = {path for path, place in places.items() if path == place}
+    for path in sorted(places.keys() - taken):
+        if places[path] in taken:
+            places[path] = path
+        taken.add(places[path])
+    return places
+
+
+def _needed(scratch: Scratch, base: Tree, ours: Tree, theirs: Tree) -> Tree:
     """Returns the owner's files that the merge must know; the others stay what they are.
 
     These are the files where the template has one, those in the way of its folders, and those
     that may be renamed ones of the template. A project can hold gigabytes of others.
     """
-    base, ours, theirs = trees[BASE], trees[OURS], trees[THEIRS]
     paths = base.keys() | theirs.keys()
     folders = {folder for path in paths for folder in parents(path)}
     needed = {
@@ -199,22 +294,41 @@ def _needed(scratch: Scratch, trees: dict[int, Tree]) -> Tree:
 def _follow_line_endings(scratch: Scratch, trees: dict[int, Tree]) -> None:
     """Gives the template's sides of a file CRLF where the owner's has it throughout.
 
-    Else each line of such a file would differ, and be in a conflict.
+    Else each line of such a file would differ, and be in a conflict. New files get CRLF where
+    most files of the template have it by now.
     """
-    for path in trees[BASE].keys() & trees[OURS].keys():
-        base, ours = trees[BASE][path], trees[OURS][path]
-        if base.oid == ours.oid or not (base.is_file and ours.is_file):
-            continue
-        content = scratch.read(ours)
-        if content.count(b"\n") != content.count(b"\r\n") or b"\r\n" not in content:
-            continue
-        for stage in (BASE, THEIRS):
-            if path in trees[stage]:
-                mode, _ = trees[stage][path]
-                text = scratch.read(trees[stage][path])
-                if b"\r" not in text:
-                    oid = scratch.write(text.replace(b"\n", b"\r\n"))
-                    trees[stage][path] = Entry(mode, oid)
+    base, ours, theirs = trees[BASE], trees[OURS], trees[THEIRS]
+    pairs = {path: path for path in base.keys() & ours.keys()}
+    if base.keys() - ours.keys():
+        pairs |= scratch.renames(scratch.make_tree(base), scratch.make_tree(ours))
+    crlf = {
+        path
+        for path, name in pairs.items()
+        if base[path].oid != ours[name].oid and base[path].is_file
+        if ours[name].is_file and _has_crlf(scratch.read(ours[name]))
+    }
+    if not crlf:
+        return
+    renames = scratch.renames(scratch.make_tree(base), scratch.make_tree(theirs))
+    new = {renames.get(path, path) for path in crlf}
+    if 2 * len(crlf) > len(pairs):
+        new |= theirs.keys() - base.keys() - set(renames.values())
+    for tree, paths in ((base, crlf), (theirs, new & theirs.keys())):
+        for path in paths:
+            tree[path] = _with_crlf(scratch, tree[path])
+
+
+def _has_crlf(content: bytes) -> bool:
+    """Tells whether all lines of a text end in CRLF."""
+    return b"\r\n" in content and content.count(b"\n") == content.count(b"\r\n")
+
+
+def _with_crlf(scratch: Scratch, entry: Entry) -> Entry:
+    """Returns a text of the template with CRLF as its line endings."""
+    text = scratch.read(entry)
+    if b"\r" in text or b"\0" in text:
+        return entry
+    return Entry(entry.mode, scratch.write(text.replace(b"\n", b"\r\n")))
 
 
 def _decide(
@@ -285,29 +399,63 @@ def _has_own_lines(ours: bytes, base: bytes, new: bytes) -> bool:
     A hand-edited answer does not count: the base and the new version are rendered with it.
     """
     own = {*ours.splitlines()} - {*base.splitlines(), *new.splitlines()}
-    return any(not re.match(rb"_commit:|_src_path:|\s*$", line) for line in own)
+    return any(
+        not re.match(rb"_commit:|_src_path:|package_name:|\s*$", line) for line in own
+    )
 
 
-def _missing(plan: Plan, trees: dict[int, Tree]) -> dict[str, str]:
-    """Returns the modules that the owner deleted and that some file imports."""
+def _missing(
+    plan: Plan,
+    trees: dict[int, Tree],
+    places: Mapping[str, str],
+    names_now: Mapping[str, str],
+) -> dict[str, tuple[str, str]]:
+    """Returns the modules that some file imports, and that are not where it looks.
+
+    Args:
+        places: where the template's files belong now that folders have moved.
+        names_now: files that the owner renamed within a folder: old path to new path.
+    """
+    seen = plan.project.seen
     present = {module for path in plan.after for module in _modules(path)}
-    deleted = {
-        _modules(path)[0]: path
-        for path in trees[BASE].keys() - trees[OURS].keys()
-        if path.endswith(".py") and _modules(path)[0] not in present
+    for path, place in places.items():
+        # A folder that was moved as it is, as into src/, is imported as before.
+        if place in plan.after and place.endswith(f"/{path}"):
+            present.update(_modules(path))
+    gone = {
+        module: (path, place)
+        for path, place in places.items()
+        if path.endswith(".py") and (path != place or place not in trees[OURS])
+        for module in (_modules(path)[0], _modules(place)[0])
+        if module not in present
     }
-    missing: dict[str, str] = {}
-    if not deleted:
+    missing: dict[str, tuple[str, str]] = {}
+    if not gone:
         return missing
-    for path in sorted(plan.after):
-        if path.endswith(".py") and plan.after[path].is_file:
-            imports = _imports(path, plan.scratch.read(plan.after[path]))
-            if imports is None and path in trees[THEIRS]:
-                # With conflict markers, or broken, it is no Python: read the new version.
-                imports = _imports(path, plan.scratch.read(trees[THEIRS][path]))
-            for module in (imports or set()) & deleted.keys():
-                missing.setdefault(deleted[module], path)
+    for importer in sorted(plan.after):
+        if importer.endswith(".py") and plan.after[importer].is_file:
+            for module in _imports_of(plan, trees, importer) & gone.keys():
+                path, place = gone[module]
+                name, why = place, "you deleted it"
+                if place in plan.after:
+                    name, why = path, f"you renamed its folder: it is {seen(place)}"
+                elif place in names_now:
+                    why = f"you renamed it to {seen(names_now[place])}"
+                missing.setdefault(name, (why, importer))
     return missing
+
+
+def _imports_of(plan: Plan, trees: dict[int, Tree], path: str) -> set[str]:
+    """Returns what a file of the project imports after the change."""
+    imports = _imports(path, plan.scratch.read(plan.after[path]))
+    if imports is None and path in trees[THEIRS]:
+        # With conflict markers, or broken, it is no Python: read the owner's and what is new.
+        ours, base, theirs = (
+            (path in tree and _imports(path, plan.scratch.read(tree[path]))) or set()
+            for tree in (trees[OURS], trees[BASE], trees[THEIRS])
+        )
+        return ours | (theirs - base)
+    return imports or set()
 
 
 def _modules(path: str) -> list[str]:
@@ -396,8 +544,7 @@ def _index_with_undo(project: Project, plan: Plan, files: Path) -> Path:
     """Makes the index that the project gets; returns its path.
 
     Changed and deleted files are as committed, so that `git diff` shows the change. Conflicts are
-    unmerged. New files are marked as intended to be added: `git diff` shows them, too, and
-    undoing removes them.
+    unmerged. New files are staged: undoing removes them, and `git stash` takes them along.
     """
     index = plan.scratch.directory / "index-with-undo"
     shutil.copyfile(project.git_directory / "index", index)
@@ -417,7 +564,7 @@ def _index_with_undo(project: Project, plan: Plan, files: Path) -> Path:
             "GIT_WORK_TREE": str(files),
             "GIT_LITERAL_PATHSPECS": "1",
         }
-        options = ("--intent-to-add", "--force", "--pathspec-from-file=-")
+        options = ("--force", "--pathspec-from-file=-")
         paths = os.fsencode("\0".join(added))
         git("add", *options, "--pathspec-file-nul", cwd=files, env=env, input=paths)
     return index

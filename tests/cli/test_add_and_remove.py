@@ -66,12 +66,23 @@ class TestAddAndRemove:
         directory = project(**custom("amp"))
         shown = run("remove", "amp", "--dry-run")
         run("remove", "amp")
-        assert git(directory, "diff") in shown
+        assert git(directory, "diff", "HEAD") in shown
         git(directory, "checkout", ".")
         shown = run("add", "swa", "--dry-run")
         run("add", "swa")
-        # The index holds nothing but the names of new files.
-        assert git(directory, "diff") in shown
+        assert git(directory, "diff", "HEAD") in shown
+
+    def test_a_change_can_be_stashed(self, project):
+        """As a later command advises: new, changed and removed files."""
+        directory = project(**custom("swa"))
+        before = files(directory)
+        run("update", "--data", "tricks=[ema]")
+        after = files(directory)
+        assert ", or git stash, first" in run("add", "amp", code=2)
+        git(directory, "stash")
+        assert files(directory) == before
+        git(directory, "stash", "pop")
+        assert files(directory) == after
 
 
 class TestAdvice:

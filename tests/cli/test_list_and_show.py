@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import pytest
 import yaml
@@ -39,39 +40,55 @@ class TestChoices:
             self.QUESTIONS.find(["parallel=none"])
 
 
+def listed(output):
+    """The lines of each trick by its name, joined; and the other lines."""
+    tricks, others = {}, []
+    for line in output.splitlines():
+        words = line.removeprefix("  in ").removeprefix("  -  ").split()
+        if line[0] != " ":
+            others.append(line)
+        elif len(line) - len(line.lstrip()) < 6:
+            last, *rest = words
+            tricks[last] = " ".join(rest)
+        else:
+            tricks[last] += " " + " ".join(words)
+    return tricks, others
+
+
 class TestList:
     def test_outside_of_a_project(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        lines = run("list").splitlines()
+        output = run("list")
+        tricks, others = listed(output)
         groups = dict.fromkeys(trick.group for trick in TRICKS)
-        assert [line for line in lines if line[0] != " "] == [*groups]
+        assert others == [*groups, "* recommended: in the preset of this name"]
+        assert [*tricks] == [trick.name for trick in TRICKS]
         for trick in TRICKS:
-            [line] = [line for line in lines if line.split()[0] == trick.name]
-            assert f"{trick.title}: {trick.buys}" in line
-            heading = [line for line in lines[: lines.index(line)] if line[0] != " "]
-            assert heading[-1] == trick.group
-            if trick.name == "parallel":
-                assert line.endswith("(needs two or more GPUs)")
-        assert len(lines) == len(groups) + len(TRICKS)
+            assert f"{trick.title}: {trick.buys}" in tricks[trick.name]
+            assert tricks[trick.name].startswith("* ") == trick.recommended
+        assert tricks["parallel"].endswith(" needs: two or more GPUs")
+        assert max(len(line) for line in output.splitlines()) <= 100
 
     def test_inside_of_a_project(self, project):
         project(preset="recommended")
-        lines = [
-            line.split()[:2] for line in run("list").splitlines() if line[0] == " "
-        ]
-        assert [name for state, name in lines if state == "in"] == RECOMMENDED
-        assert len(lines) == len(TRICKS)
+        output = run("list")
+        assert re.findall(r"^  in (\w+)", output, re.MULTILINE) == RECOMMENDED
+        assert len(re.findall(r"^  (?:in|- ) \w+", output, re.MULTILINE)) == len(TRICKS)
+        assert max(len(line) for line in output.splitlines()) <= 100
 
     def test_has_the_tricks_of_the_version_that_the_project_has(self, project):
         project(preset="minimal", version="v0.2.0")
         assert f" {NEW_TRICK} " in run("list")
 
-    def test_says_what_a_trick_needs(self, strict, project):
+    def test_says_apart_which_tricks_and_what_else_a_trick_needs(self, strict, project):
         project(preset="minimal", source=strict, version="v0.2.0")
-        output = run("list")
-        assert "(needs amp)\n" in output
-        assert "(needs weights to begin with: pretrained)\n" in output
-        assert "(needs parallel=ddp or parallel=fsdp, a CUDA GPU)\n" in output
+        tricks, _ = listed(run("list"))
+        assert tricks["swa"].endswith(" needs tricks: amp")
+        needs = "goes with: pretrained needs: weights to begin with"
+        assert tricks["freeze"].endswith(needs)
+        needs = "needs tricks: parallel=ddp or parallel=fsdp needs: a CUDA GPU"
+        assert tricks["prefetcher"].endswith(needs)
+        assert " only with: parallel=none or parallel=ddp needs: " in tricks["compile"]
 
 
 class TestShow:
@@ -141,9 +158,8 @@ class TestWithoutNetwork:
 
     def test_list_has_the_tricks_of_the_tool(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        lines = run("list").splitlines()
-        names = [line.split()[0] for line in lines if line[0] == " "]
-        assert names == [trick.name for trick in TRICKS]
+        tricks, _ = listed(run("list"))
+        assert [*tricks] == [trick.name for trick in TRICKS]
 
     def test_show_has_the_code_of_the_tool(self, project):
         project(preset="minimal")

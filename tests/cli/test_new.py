@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from commands import NAME, RECOMMENDED, SOURCE, custom, edit, files, git, python, run
-from rendering import render
+from rendering import PACKAGE, render
 from subsets import ROOT, TRICKS
 from torch_tricks import cli
 from typer.testing import CliRunner
@@ -57,6 +57,7 @@ class TestNew:
         output = run("new", tmp_path / "leaves", "--name", NAME, *wishes)
         assert files(tmp_path / "leaves") == files(fresh(**answers))
         assert f"{NAME} is ready in " in output
+        assert f"\nIts package is {PACKAGE}: import {PACKAGE}.\n" in output
         assert os.listdir(tmp_path) == ["leaves"]
 
     def test_the_real_commands_agree(self, hub, tmp_path):
@@ -110,6 +111,87 @@ class TestNew:
         output = run("new", ".", "--name", NAME, "--preset=minimal")
         assert files(tmp_path) == files(fresh(preset="minimal"))
         assert "    cd " not in output
+
+    def test_a_fresh_clone_is_filled(self, tmp_path, fresh):
+        """With what an editor, a virtual environment and a disk have put there."""
+        git(tmp_path, "init", "--quiet")
+        for name in (".venv", ".vscode", "lost+found"):
+            (tmp_path / name).mkdir()
+        head = (tmp_path / ".git" / "HEAD").stat()
+        output = run("new", tmp_path, "--name", NAME, "--preset=minimal")
+        assert files(tmp_path) == files(fresh(preset="minimal"))
+        assert (tmp_path / ".git" / "HEAD").stat() == head
+        assert (tmp_path / ".venv").is_dir()
+        assert "git init" not in output
+        [commands] = re.findall("^    (git .*)", output, re.MULTILINE)
+        settings = "-c user.name=Test -c user.email=test@example.com"
+        commands = commands.replace("commit", f"{settings} commit", 1)
+        subprocess.run(commands, shell=True, cwd=tmp_path, check=True)
+        assert git(tmp_path, "status", "--porcelain") == ""
+
+    def test_files_in_a_fresh_clone_are_named(self, tmp_path):
+        git(tmp_path, "init", "--quiet")
+        for name in ("LICENSE", "README.md", ".gitignore"):
+            (tmp_path / name).write_text("mine")
+        line = run("new", tmp_path, "--defaults", code=2)
+        assert "move .gitignore, LICENSE, README.md away" in line
+        assert len(os.listdir(tmp_path)) == 4
+
+    def test_a_link_to_an_empty_folder_is_filled(self, tmp_path, fresh):
+        (tmp_path / "disk").mkdir()
+        (tmp_path / "leaves").symlink_to("disk")
+        run("new", tmp_path / "leaves", "--name", NAME, "--preset=minimal")
+        assert (tmp_path / "leaves").is_symlink()
+        assert files(tmp_path / "disk") == files(fresh(preset="minimal"))
+
+    def test_an_empty_folder_that_cannot_be_replaced_is_filled(
+        self, tmp_path, fresh, monkeypatch
+    ):
+        """As a mount point, or a folder in one that is not for writing."""
+
+        def refuse(*_):
+            raise OSError(16, "Device or resource busy", str(tmp_path))
+
+        monkeypatch.setattr("os.replace", refuse)
+        run("new", tmp_path, "--name", NAME, "--preset=minimal")
+        assert files(tmp_path) == files(fresh(preset="minimal"))
+        line = run("new", tmp_path / "a" / "b" / "leaves", "--defaults", code=2)
+        assert f"{tmp_path}/a/b/leaves cannot be made (Device or resource busy)" in line
+        assert "/a/b/leaves/" not in line
+        assert not (tmp_path / "a").exists()
+
+    def test_a_full_disk_leaves_nothing_behind(self, tmp_path, monkeypatch):
+        moved = []
+
+        def rename(old, new):
+            if len(moved) == 3:
+                raise OSError(28, "No space left on device", str(old))
+            moved.append(new)
+            os.replace(old, new)
+
+        git(tmp_path, "init", "--quiet")
+        with monkeypatch.context() as patched:
+            patched.setattr("os.rename", rename)
+            patched.setattr("shutil.move", lambda old, new: old)
+            line = run("new", tmp_path, "--defaults", code=2)
+        assert line.startswith(f"error: {tmp_path} cannot be made (No space left")
+        assert os.listdir(tmp_path) == [".git"]
+
+    @pytest.mark.parametrize(
+        ("ignored", "expected"),
+        [
+            ("", 'git add . && git commit -m "Start" .'),
+            ("work/", 'git init && git add -A && git commit -m "Start"'),
+        ],
+    )
+    def test_inside_of_a_repository_no_other_one_is_advised(
+        self, tmp_path, ignored, expected
+    ):
+        git(tmp_path, "init", "--quiet")
+        (tmp_path / ".gitignore").write_text(ignored)
+        output = run("new", tmp_path / "work" / "leaves", "--defaults")
+        assert f"\n    {expected}\n" in output
+        assert (f"the repository of {tmp_path}:" in output) == (not ignored)
 
     def test_a_relative_template_is_found_again_from_the_project(
         self, hub, tmp_path, monkeypatch
@@ -212,9 +294,13 @@ class TestNew:
         line = run("new", tmp_path, "--name", NAME, "--defaults", code=2)
         assert "exists already" in line
         assert files(tmp_path) == {"notes": b"mine"}
-        assert "exists already" in run(
-            "new", tmp_path / "notes", "--name", NAME, code=2
-        )
+        assert "move notes away, run again" in line
+        for name in ("notes", "nowhere"):
+            (tmp_path / "nowhere").is_symlink() or (tmp_path / "nowhere").symlink_to(
+                "x"
+            )
+            line = run("new", tmp_path / name, "--name", NAME, code=2)
+            assert "exists already, and is no folder" in line
 
     def test_an_interrupt_leaves_nothing_behind(self, tmp_path, monkeypatch):
         def interrupt(*_, **__):

@@ -149,6 +149,9 @@ class TestRefusals:
     def uncommitted(project):
         (project / "train.py").write_text("mine")
 
+    def moved(project):
+        shutil.move(project / PACKAGE, project / "leafnet")
+
     def with_odd_name(project):
         (project / 'f"ü\n.py').write_text("")
         commit(project)
@@ -183,6 +186,18 @@ class TestRefusals:
     def no_answers(project):
         (project / ".copier-answers.yml").unlink()
 
+    def no_name(project):
+        path = project / ".copier-answers.yml"
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if "project_name" not in line))
+        commit(project)
+
+    def no_list(project):
+        path = project / ".copier-answers.yml"
+        text = path.read_text().replace("preset: minimal", "preset: custom")
+        path.write_text(text)
+        commit(project)
+
     def empty_answers(project):
         (project / ".copier-answers.yml").write_text("")
 
@@ -216,7 +231,7 @@ class TestRefusals:
 
     def folder_is_a_file_in_the_way(project):
         shutil.rmtree(project / ".git")
-        shutil.move(project / PACKAGE, project / "elsewhere")
+        shutil.rmtree(project / PACKAGE)
         git(project, "init", "--quiet")
         commit(project)
         (project / PACKAGE).write_text("mine")
@@ -238,6 +253,7 @@ class TestRefusals:
         ("prepare", "sentence"),
         [
             (uncommitted, "train.py not committed: run git commit -a"),
+            (moved, "run git commit -a (and git add before it for what you moved)"),
             (with_odd_name, 'f"ü\n.py and 1 more not committed'),
             (staged, "notes not committed"),
             (no_repository, "run git init, git add -A and git commit"),
@@ -247,6 +263,8 @@ class TestRefusals:
             (locked, "index.lock"),
             (markers, "train.py still has conflict markers"),
             (no_answers, "run this where .copier-answers.yml is"),
+            (no_name, "has no project_name: write that into it again"),
+            (no_list, "has no parallel and no tricks: write that"),
             (empty_answers, "get it back from git"),
             (broken_answers, "correct it"),
             (no_version, "does not say which version"),
@@ -308,8 +326,13 @@ class TestWhatGitDoesNotSee:
         commit(directory)
         (directory / "photo").write_text("mine")
         output = run("update", "--data", "tricks=[amp]", code=1)
-        assert "and git commit -a\n" in output
-        git(directory, "commit", "--all", "--quiet", "--message=Update")
+        assert "then run git add -u, pytest, and git commit\n" in output
+        line = run("update", code=2)
+        assert "train.py still has conflict markers" in line
+        assert "run git add -u and git commit first" in line
+        (directory / "train.py").write_text("# Mine\n")
+        git(directory, "add", "-u")
+        git(directory, "commit", "--quiet", "--message=Update")
         assert git(directory, "status", "--porcelain") == "?? photo\n"
         committed = git(directory, "ls-files").splitlines()
         assert {*committed, "photo"} == files(directory).keys()

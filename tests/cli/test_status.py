@@ -22,6 +22,7 @@ class TestStatus:
             "new_tricks": [NEW_TRICK],
             "tricks_in": RECOMMENDED,
             "tricks_out": [t.name for t in TRICKS if t.name not in RECOMMENDED],
+            "renamed": {},
             "edited": ["train.py"],
             "deleted": ["predict.py"],
             "conflicts": [],

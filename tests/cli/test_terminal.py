@@ -4,11 +4,12 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 from commands import ROOT, git, python, run
 from subsets import TRICKS
-from torch_tricks import output
+from torch_tricks import cli, output
 
 
 class TestTerminal:
@@ -64,11 +65,33 @@ class TestTerminal:
         assert result.stdout.startswith("parallel ")
         assert result.stderr == ""
 
-    @pytest.mark.parametrize(("no_color", "expected"), [("", True), ("1", False)])
-    def test_no_color_is_respected(self, monkeypatch, no_color, expected):
+    @pytest.mark.parametrize("command", ["status", "list", "", "--version", "add swa"])
+    @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+    def test_a_closed_output_is_no_error(self, project, command, closed):
+        directory = project(preset="minimal")
+        shell = f"{sys.executable} -m torch_tricks {command} {closed}"
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "generator")}
+        options = {"shell": True, "capture_output": True, "env": environment}
+        result = subprocess.run(shell, check=False, **options)
+        assert (result.returncode, result.stderr) == (0, b"")
+        assert ("swa.py" in git(directory, "status", "--short")) == ("swa" in command)
+
+    def test_version(self):
+        assert run("--version") == f"torch-tricks {version('torch-tricks')}\n"
+
+    @pytest.mark.parametrize(
+        ("no_color", "terminal", "expected"),
+        [("", "xterm", True), ("1", "xterm", False), ("", "dumb", False)],
+    )
+    def test_colours_are_for_those_who_can_see_them(
+        self, monkeypatch, no_color, terminal, expected
+    ):
         monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+        monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
         monkeypatch.setenv("NO_COLOR", no_color)
+        monkeypatch.setenv("TERM", terminal)
         assert output.colored() == expected
+        assert cli.can_ask() == (terminal != "dumb")
 
     def test_variables_of_a_hook_do_not_mislead(self, project, tmp_path, monkeypatch):
         directory = project(preset="minimal")

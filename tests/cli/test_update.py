@@ -35,7 +35,7 @@ class TestUpdate:
             f"renamed {PACKAGE}/optim/schedule.py -> {PACKAGE}/optim/rates.py" in lines
         )
         assert "changed train.py" in lines
-        assert any(line.startswith("to go on: read git diff") for line in lines)
+        assert any(line.startswith("to go on: read git diff HEAD,") for line in lines)
         run_undo(output)
         assert state(directory) == before
 
@@ -159,9 +159,8 @@ class TestUpdate:
         git(directory, "mv", "train.py", "learn.py")
         commit(directory)
         output = run("update", code=1)
-        assert (
-            "missing train.py (you deleted it; tests/conftest.py imports it)" in output
-        )
+        why = "(you renamed it to learn.py; tests/conftest.py imports it)"
+        assert f"missing train.py {why}" in output
         assert "Trains a new model" in (directory / "learn.py").read_text()
         assert not (directory / "train.py").exists()
 
@@ -217,6 +216,24 @@ class TestUpdate:
         code = path.read_bytes()
         assert b"Trains a new model" in code
         assert code.count(b"\n") == code.count(b"\r\n")
+
+    def test_a_project_with_other_line_endings_keeps_them(self, project):
+        """In files that either side renamed, in new ones and in the answers, too."""
+        directory = project(**custom("schedule"))
+        git(directory, "mv", "train.py", "learn.py")
+        for name, content in files(directory).items():
+            (directory / name).write_bytes(content.replace(b"\n", b"\r\n"))
+        commit(directory)
+        output = run("update", "--data", "tricks=[schedule,ema]", code=1)
+        assert "\nconflict " not in output
+        assert f"\nadded {PACKAGE}/optim/ema.py\n" in output
+        after = files(directory)
+        assert b"run.ema" in after["learn.py"]
+        assert f"{PACKAGE}/optim/rates.py" in after
+        for name, content in after.items():
+            assert content.count(b"\n") == content.count(b"\r\n"), name
+        shown = git(directory, "diff", "HEAD", "--numstat", ".copier-answers.yml")
+        assert int(shown.split()[0]) < 8
 
     def test_permissions_and_links_are_kept(self, project):
         directory = project(preset="minimal")

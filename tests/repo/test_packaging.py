@@ -3,19 +3,22 @@
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import Distribution, distribution
+from importlib.metadata import Distribution, distribution, packages_distributions
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from rendering import PACKAGE, render
-from subsets import ROOT, TRICKS
+from subsets import ROOT
 from torch_tricks import template
+from torch_tricks.catalogue import own_catalogue
 from torch_tricks.quick import own_version, reserved_names
 from torch_tricks.template import PUBLISHED
 from updating import read_files, recorded_answers
@@ -70,6 +73,34 @@ def test_no_package_is_called_as_what_a_project_imports(tmp_path):
     assert missing == set(), (
         "`depends` of a row, or reserved_names of copier.yml, lacks them"
     )
+
+
+def test_no_package_is_called_as_what_a_dependency_brings(tmp_path):
+    """By the name of its module or its own, which `pip install -e .` would replace."""
+    project = render(tmp_path / "project", {"preset": "everything"})
+    metadata = tomllib.loads((project / "pyproject.toml").read_text())["project"]
+    extras = metadata["optional-dependencies"].values()
+    left, found = (
+        [*metadata["dependencies"], *(line for e in extras for line in e)],
+        set(),
+    )
+    while left:
+        requirement = Requirement(left.pop())
+        name = canonicalize_name(requirement.name)
+        wanted = requirement.marker is None or requirement.marker.evaluate(
+            {"extra": ""}
+        )
+        if wanted and name not in found:
+            found.add(name)
+            left += distribution(name).requires or []
+    names = {name.replace("-", "_") for name in found}
+    for module, owners in packages_distributions().items():
+        if found & {canonicalize_name(owner) for owner in owners}:
+            names.add(module)
+    # The others are refused for their letters.
+    names = {name for name in names if re.fullmatch("[a-z]([a-z0-9_]*[a-z0-9])?", name)}
+    missing = names - reserved_names(own_version())
+    assert missing == set(), "reserved_names of copier.yml lacks them"
 
 
 def test_it_depends_on_what_it_imports(project):
@@ -210,7 +241,7 @@ def test_the_wheel_lists_its_tricks_without_network(empty_environment, tmp_path)
     torch_tricks = empty_environment / "bin" / "torch-tricks"
     listed = run(torch_tricks, "list", cwd=tmp_path, env=nowhere)
     names = [line.split()[0] for line in listed.splitlines() if line[0] == " "]
-    assert names == [trick.name for trick in TRICKS]
+    assert [name for name in names if name in own_catalogue()] == [*own_catalogue()]
     [copy] = empty_environment.glob("lib/python*/site-packages/torch_tricks/copier.yml")
     assert copy.read_bytes() == (ROOT / "copier.yml").read_bytes()
 

@@ -63,7 +63,7 @@ class Edit:
 
 KINDS = (
     *("change lines", "add lines", "delete lines", "rename function", "append"),
-    *("add file", "delete file", "move file", "replace file"),
+    *("add file", "delete file", "move file", "replace file", "move folder"),
 )
 NEW_FILES = (
     "notes.md",
@@ -97,6 +97,16 @@ class Owned:
     """Files that were created, or moved to."""
     edited: set[str] = field(default_factory=set)
     """Files in which something was changed."""
+    folders: dict[str, str] = field(default_factory=dict)
+    """Folders that were moved as a whole: old path to new path."""
+
+    def place(self, name: str) -> str:
+        """Returns where a file is, now that folders have moved."""
+        folder, _, rest = name.partition("/")
+        return f"{self.folders[folder]}/{rest}" if folder in self.folders else name
+
+    def placed(self, files: Files) -> Files:
+        return {self.place(name): content for name, content in files.items()}
 
 
 class Project:
@@ -129,7 +139,7 @@ class Project:
     def do(self, edit: Edit) -> None:
         files = sorted(set(read_files(self.path)) - {ANSWERS, IGNORED})
         if edit.kind == "add file":
-            name = NEW_FILES[edit.file % len(NEW_FILES)]
+            name = self.owned.place(NEW_FILES[edit.file % len(NEW_FILES)])
             if name not in files:
                 if name in self.owned.deleted:
                     self.owned.deleted.remove(name)
@@ -225,6 +235,22 @@ class Project:
 
     def replace_file(self, name: str, number: int) -> None:
         self.write(name, [self.line(name) for _ in range(1 + number % 20)])
+
+    def move_folder(self, name: str, number: int) -> None:
+        """Moves the folder at the top in which a file is, as into src/."""
+        folder, _, rest = name.partition("/")
+        if folder not in (PACKAGE, "tests") or not rest:
+            return
+        (self.path / "src").mkdir(exist_ok=True)
+        (self.path / folder).rename(self.path / "src" / folder)
+        self.owned.folders[folder] = f"src/{folder}"
+        for names in (self.owned.deleted, self.owned.created, self.owned.edited):
+            moved = {self.owned.place(name) for name in names}
+            names.clear()
+            names |= moved
+        self.owned.lines = {
+            (self.owned.place(file), line) for file, line in self.owned.lines
+        }
 
     def forget(self, name: str) -> None:
         self.owned.lines -= {
@@ -496,6 +522,7 @@ def faults(
         after: the project after the update.
         report: what the command said.
     """
+    old, new = owned.placed(old), owned.placed(new)
     conflicts, aside = report.names("conflict"), report.kept_aside
     moved = {name for name in report.renamed.values()}
     touched = owned.edited | owned.deleted | owned.created | moved

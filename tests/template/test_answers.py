@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -95,3 +96,26 @@ def test_every_project_name_gives_a_good_package_name(name):
         (init,) = project.glob("*/__init__.py")
         assert init.parent.name.isidentifier()
         assert len(init.parent.name) <= 30
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [
+        ("Müller Pilze", "muller_pilze"),
+        ("Mu\u0308ller", "muller"),
+        ("Straße nach Łódź", "strasse_nach_lodz"),
+        ("Œuvre, Ørsted & Æbelø", "oeuvre_orsted_aebelo"),
+        ("Ñandú ç İzmir ısı", "nandu_c_izmir_isi"),
+        ("Þór Guðrún", "thor_gudrun"),
+        ("Грибы 2", "project"),
+        ("葉 leaf", "leaf"),
+        ("a\ue000b \U0001f344", "a_b"),
+        (r"\N{LATIN SMALL LETTER A}", "n_latin_small_letter_a"),
+        ("Google", "my_google"),
+        ("Pandas", "my_pandas"),
+    ],
+)
+def test_accented_letters_become_plain_ones(name, package, tmp_path):
+    render(tmp_path / "project", {"project_name": name})
+    [init] = (tmp_path / "project").glob("*/__init__.py")
+    assert init.parent.name == package

@@ -189,6 +189,7 @@ def test_nobody_needs_to_trust_the_template():
         ({"package_name": "class"}, "class is taken"),
         ({"package_name": "torch"}, "torch is taken"),
         ({"package_name": "timm"}, "timm is taken"),
+        ({"package_name": "pandas"}, "pandas is taken"),
         ({"package_name": "random"}, "random is taken"),
         ({"package_name": "train"}, "try my_train"),
         ({"package_name": "tests"}, "tests is taken"),
