@@ -297,10 +297,14 @@ def test_run_ends_if_its_directory_vanishes(project, flags, zygote, started):
 
 
 @pytest.mark.parametrize(
-    "number", at_once([signal.SIGTERM, signal.SIGINT], signal.SIGTERM)
+    "number", at_once([signal.SIGTERM, signal.SIGINT, signal.SIGKILL], signal.SIGTERM)
 )
 def test_signal_on_the_command_line(number, project, flags, zygote, tmp_path):
-    """A new process with two workers; Ctrl-C signals them as well."""
+    """A new process with two workers; Ctrl-C signals them as well.
+
+    Until it ends no other run gets into its directory, and then one does at once: the
+    workers of a process that was killed live on for seconds.
+    """
     flags = (*flags, "--epochs", 6, "--num-workers", 2, "--keep-checkpoints", 2)
     training.train(zygote.run, project, *flags, "--run-dir", tmp_path / "whole")
     directory = tmp_path / "run"
@@ -318,17 +322,30 @@ def test_signal_on_the_command_line(number, project, flags, zygote, tmp_path):
         while not (directory / "checkpoints/step-00000004.pt").exists():
             assert process.poll() is None, process.communicate()
             time.sleep(0.001)
+        os.kill(process.pid, signal.SIGSTOP)
+        before = {path: path.stat().st_mtime_ns for path in directory.rglob("*")}
+        again = (*flags, "--run-dir", directory, "--resume", "auto")
+        assert one_line(zygote.run(project, "train.py", *again)) == (
+            f"error: another process is training in {directory}: wait for its end, or "
+            "pass another --run-dir (Resource temporarily unavailable)\n"
+        )
+        after = {path: path.stat().st_mtime_ns for path in directory.rglob("*")}
+        assert after == before
+        os.kill(process.pid, signal.SIGCONT)
         kill = os.killpg if number == signal.SIGINT else os.kill
         kill(process.pid, number)
         _, stderr = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert process.returncode == 128 + number, stderr
     last = int(re.search(r"\d+", checkpoints(directory)[-1].name)[0])
-    assert stderr == (
-        f"stopped by {number.name} after step {last}: "
-        f"to go on, add --resume auto --run-dir {directory}\n"
-    )
+    if number == signal.SIGKILL:
+        assert (process.returncode, stderr) == (-number, "")
+    else:
+        assert process.returncode == 128 + number, stderr
+        assert stderr == (
+            f"stopped by {number.name} after step {last}: "
+            f"to go on, add --resume auto --run-dir {directory}\n"
+        )
     assert f"step {last}\n" in goes_on(zygote.run, project, directory, *flags)
     training.check_same_run(tmp_path / "whole", directory)
 
