@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import pty
 import random
 import re
 import shlex
@@ -405,6 +406,29 @@ def test_signal_on_the_command_line(number, project, flags, zygote, tmp_path):
             f"stopped by {number.name} after step {last}: "
             f"to go on, add --resume auto --run-dir {directory}\n"
         )
+    training.check_same_run(tmp_path / "whole", directory)
+
+
+@pytest.mark.proof
+def test_terminal_closes(project, flags, zygote, tmp_path):
+    """What the run prints from then on fails, and must not cost its checkpoint."""
+    flags = (*flags, "--epochs", 6, "--log-every", 1)
+    training.train(zygote.run, project, *flags, "--run-dir", tmp_path / "whole")
+    directory = tmp_path / "run"
+    child, terminal = pty.fork()
+    if child == 0:
+        arguments = map(str, (*flags, "--run-dir", directory))
+        os.chdir(project)
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        os.execve(sys.executable, ["python", "train.py", *arguments], environment)
+    while not (directory / "checkpoints/step-00000004.pt").exists():
+        os.read(terminal, 2**16)
+    os.close(terminal)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
+    assert not (directory / "model_last.pt").exists()
+    last = int(re.search(r"\d+", checkpoints(directory)[-1].name)[0])
+    assert f"step {last}\n" in goes_on(zygote.run, project, directory, *flags)
     training.check_same_run(tmp_path / "whole", directory)
 
 
