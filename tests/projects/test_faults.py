@@ -420,7 +420,7 @@ def test_terminal_closes(project, flags, zygote, tmp_path):
         arguments = map(str, (*flags, "--run-dir", directory))
         os.chdir(project)
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
-        os.execve(sys.executable, ["python", "train.py", *arguments], environment)
+        os.execve(sys.executable, [sys.executable, "train.py", *arguments], environment)
     while not (directory / "checkpoints/step-00000004.pt").exists():
         os.read(terminal, 2**16)
     os.close(terminal)
