@@ -68,11 +68,12 @@ def enough_pairs(differences: np.ndarray) -> int | None:
     return None
 
 
-def verdict(found: Difference, better: str) -> str:
+def verdict(found: Difference, better: str, least: float = 0) -> str:
     """Returns in words what a difference says.
 
     Args:
         better: `higher` or `lower`, or an empty text if neither is.
+        least: a smaller difference does not matter.
     """
     if found.low == found.high == 0:
         return "the same in every run"
@@ -82,6 +83,8 @@ def verdict(found: Difference, better: str) -> str:
             more = f"about {found.enough} would, if it stays as it is"
         return f"not told apart by {found.pairs} pairs of runs ({more})"
     direction = "higher" if found.mean > 0 else "lower"
+    if abs(found.mean) < least:
+        return f"{direction}, by too little to matter"
     if not better:
         return direction
     return "better" if direction == better else "worse"

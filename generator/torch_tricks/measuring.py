@@ -24,6 +24,8 @@ from torch_tricks.updating import plan_update, render_base, scratch_for
 if TYPE_CHECKING:
     from torch_tricks.comparing import Difference
 
+SMALLEST_SHARE = 0.01
+"""Of a time or of memory: nobody chooses by less."""
 PLAIN = "as it is"
 TOGETHER = "all together"
 RECORDED = "measurement.json"
@@ -139,9 +141,15 @@ def measure(
         "flags": list(flags),
     }
     check_free(place, recorded, resume)
+    fresh = not place.exists()
+    try:
+        variants, questions = write_variants(project, place / "copies", wanted)
+    except Refusal:
+        if fresh:
+            shutil.rmtree(place, ignore_errors=True)
+        raise
     place.mkdir(parents=True, exist_ok=True)
     (place / RECORDED).write_text(json.dumps(recorded, indent=2) + "\n")
-    variants, questions = write_variants(project, place / "copies", wanted)
     words = recorded["launch"]
     task = Measurement(place, project, variants, questions, words, list(flags), repeats)
     if not task.seeded:
@@ -172,8 +180,14 @@ def measure(
     for variant, differences in found.items():
         print(f"\n{variant}, against {PLAIN}, {repeats} pairs of runs:")
         for name, one in differences.items():
-            said = verdict(one, directions.get(name, ""))
+            least = 0 if name.startswith("val_") else SMALLEST_SHARE * one.before
+            said = verdict(one, directions.get(name, ""), least)
             print(f"  {in_words(name, one)}: {said}")
+    if len(found) > 1:
+        print(
+            "\nall are compared with the same runs of the project as it is: if those are by "
+            "chance good or bad, several verdicts are wrong together"
+        )
 
 
 def check_free(place: Path, recorded: Mapping[str, Any], resume: bool) -> None:
@@ -321,7 +335,9 @@ def train(task: Measurement, pair: int, variant: Variant) -> None:
             f"train.py fails {variant.name}: {reason} (all of it is in {log})"
         )
     kept = re.search(r"^kept epoch (\d+): ", said, re.MULTILINE)
-    numbers = read_numbers(path, int(kept[1]) if kept else None)
+    # One that stops early keeps its best epoch: the others are read at theirs as well.
+    stops = any("early_stopping" in each.tricks for each in task.variants)
+    numbers = read_numbers(path, int(kept[1]) if kept else None, best=stops)
     numbers["seconds_in_all"] = seconds
     # Linux counts in KiB. Where there is no GPU, memory is that of the process.
     memory = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
@@ -342,16 +358,18 @@ def last_words(said: str) -> str:
     return " ".join(last)
 
 
-def read_numbers(run: Path, epoch: int | None) -> dict[str, float]:
+def read_numbers(run: Path, epoch: int | None, best: bool = False) -> dict[str, float]:
     """Returns what a run has measured.
 
     Args:
         epoch: the one whose weights it kept. None: the last.
+        best: whether it is the one of the lowest validation loss in place of the last.
     """
     text = (run / "metrics.jsonl").read_text()
     records = [json.loads(line) for line in text.splitlines()]
     evaluated = [record for record in records if "val_loss" in record]
-    kept = next((r for r in evaluated if r["epoch"] == epoch), evaluated[-1])
+    last_word = min(evaluated, key=lambda r: r["val_loss"]) if best else evaluated[-1]
+    kept = next((r for r in evaluated if r["epoch"] == epoch), last_word)
     numbers = {
         name: value
         for name, value in kept.items()

@@ -72,6 +72,7 @@ def test_what_cannot_be_measured_is_refused(here):
     assert "no trick is called" in run("measure", "swaa", code=2)
     train.write_text("failing = 1 / 0\n" + train.read_text())
     assert "not committed" in run("measure", "swa", code=2)
+    assert not (here / "runs/measure-swaa").exists()
     commit(here)
     failed = run("measure", "swa", code=2)
     assert "train.py fails as it is: " in failed and "ZeroDivisionError" in failed
@@ -80,6 +81,17 @@ def test_what_cannot_be_measured_is_refused(here):
     # Nothing has been measured, so the directory is free.
     failed = run("measure", "swa", "--", "--epochz", 9, code=2)
     assert "as it is: Unrecognized options: --epochz" in failed
+    # Only with the trick.
+    fail = (
+        "if list(Path(__file__).parent.glob('*/optim/l1.py')):\n    failing = 1 / 0\n"
+    )
+    plain = train.read_text()
+    train.write_text(f"from pathlib import Path\n{fail}{plain}")
+    git(here, "commit", "--all", "--message", "Fail with l1")
+    failed = run("measure", "l1", "--repeats", 2, *FLAGS, code=2)
+    assert "train.py fails with l1: ZeroDivisionError" in failed
+    train.write_text(plain)
+    git(here, "commit", "--all", "--message", "Mend again")
     run("measure", "swa", "--repeats", 2, *FLAGS)
     assert "--resume" in run("measure", "swa", code=2)
     other = run("measure", "swa", "--resume", "--", "--epochs", 9, code=2)

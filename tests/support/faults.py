@@ -15,7 +15,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +165,18 @@ def fill(number: str, path: str, *flags: str) -> None:
 
     def act() -> None:
         io.open = full
+
+    before_saving(int(number), act)
+    train(*flags)
+
+
+def crowd(number: str, filler: str, *flags: str) -> None:
+    """Trains where a file takes all that is left of the disk from one of the saves on."""
+
+    def act() -> None:
+        with suppress(OSError), open(filler, "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
 
     before_saving(int(number), act)
     train(*flags)
@@ -342,7 +354,7 @@ def others(directory: str, source: str) -> None:
 COMMANDS: dict[str, Callable[..., None]] = {
     function.__name__: function
     for function in (
-        *(trace, die, fill, limit, move, signals),
+        *(trace, die, fill, crowd, limit, move, signals),
         *(describe, damage, attack, detonate, others),
     )
 }
