@@ -166,12 +166,12 @@ OFFLINE_ERRORS = {
 """Without a network, where torchvision tries to download what is missing."""
 
 BEGUN_ERRORS = {
-    "--data-dir folders/corrupt": "1 of 22 images in train are unreadable so far",
-    "--data-dir folders/corrupt-val": "1 of 7 images in val are unreadable so far",
-    "--data-dir folders/truncated": "more than --max-bad-share 0.01: mend or remove",
-    "--data-dir folders/zero-bytes": "mend or remove what out/unreadable.csv lists",
-    "--data-dir folders/bomb": "1 of 22 images in train are unreadable so far",
-    "--data-dir folders/text --num-workers 2": "1 of 22 images in train are unreadable",
+    "--data-dir folders/corrupt --max-bad-share 0": "1 of 22 images in train are unreadable so far",
+    "--data-dir folders/corrupt-val --max-bad-share 0": "1 of 7 images in val are unreadable so far",
+    "--data-dir folders/truncated --max-bad-share 0": "more than --max-bad-share 0.0: mend or remove",
+    "--data-dir folders/zero-bytes --max-bad-share 0": "mend or remove what out/unreadable.csv lists",
+    "--data-dir folders/bomb --max-bad-share 0": "1 of 22 images in train are unreadable so far",
+    "--data-dir folders/text --num-workers 2 --max-bad-share 0": "1 of 22 images in train are unreadable",
     "--lr 1e30": "begin anew with a smaller --lr",
     "--lr 1e30 --log-every 1": "begin anew with a smaller --lr",
 }
@@ -180,6 +180,7 @@ BEGUN_ERRORS = {
 GOOD = [
     "train.py --data-dir folders/modes",
     "train.py --data-dir folders/no-val",
+    "train.py --data-dir folders/corrupt",
     "train.py --data-dir folders/other-splits",
     "train.py --data-dir folders/modes --num-workers 2",
     "train.py --data-dir folders/other-files",
