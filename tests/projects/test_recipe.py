@@ -46,8 +46,8 @@ def follow(project):
     for old, new in (
         ("DATASETS = {\n", opened),
         (
-            "import FileImages, find_folders\n",
-            "import FileImages, find_folders, split_by_share\n",
+            "import FileImages, describe_images, find_folders\n",
+            "import FileImages, describe_images, find_folders, split_by_share\n",
         ),
     ):
         assert text.count(old) == 1
