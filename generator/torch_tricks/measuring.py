@@ -142,14 +142,15 @@ def measure(
     }
     check_free(place, recorded, resume)
     fresh = not place.exists()
+    place.mkdir(parents=True, exist_ok=True)
+    # First, so that what a kill leaves is known as a measurement.
+    (place / RECORDED).write_text(json.dumps(recorded, indent=2) + "\n")
     try:
         variants, questions = write_variants(project, place / "copies", wanted)
     except Refusal:
         if fresh:
             shutil.rmtree(place, ignore_errors=True)
         raise
-    place.mkdir(parents=True, exist_ok=True)
-    (place / RECORDED).write_text(json.dumps(recorded, indent=2) + "\n")
     words = recorded["launch"]
     task = Measurement(place, project, variants, questions, words, list(flags), repeats)
     if not task.seeded:
@@ -170,9 +171,17 @@ def measure(
             if task.seeded or not name.startswith("val_")
         }
     directions = directions_of(task.variants[0])
+
+    def said(name: str, one: "Difference") -> str:
+        least = 0 if name.startswith("val_") else SMALLEST_SHARE * one.before
+        return verdict(one, directions.get(name, ""), least)
+
     if as_json:
         values = {
-            variant: {name: one.as_dict() for name, one in differences.items()}
+            variant: {
+                name: one.as_dict() | {"verdict": said(name, one)}
+                for name, one in differences.items()
+            }
             for variant, differences in found.items()
         }
         print(json.dumps({"repeats": repeats, **recorded, "differences": values}))
@@ -180,9 +189,7 @@ def measure(
     for variant, differences in found.items():
         print(f"\n{variant}, against {PLAIN}, {repeats} pairs of runs:")
         for name, one in differences.items():
-            least = 0 if name.startswith("val_") else SMALLEST_SHARE * one.before
-            said = verdict(one, directions.get(name, ""), least)
-            print(f"  {in_words(name, one)}: {said}")
+            print(f"  {in_words(name, one)}: {said(name, one)}")
     if len(found) > 1:
         print(
             "\nall are compared with the same runs of the project as it is: if those are by "

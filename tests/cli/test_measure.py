@@ -6,6 +6,8 @@ import sys
 
 import pytest
 from commands import SOURCE, begin, commit, custom, edit, files, git, run
+from torch_tricks import measuring
+from torch_tricks.errors import Refusal
 
 FLAGS = (
     *("--", "--epochs", 2, "--max-steps", 4, "--batch-size", 256),
@@ -35,6 +37,75 @@ def here(project, slow, monkeypatch):
         "torch_tricks.measuring.find_python", lambda project: sys.executable
     )
     return project(source=slow, **custom("seeding"))
+
+
+TRAINING = """
+import json, sys
+from pathlib import Path
+
+script, _, run = sys.argv[1:4]
+variant = Path(script).parent.name
+records = [
+    {"epoch": 1, "step": 10, "val_loss": 0.5, "val_accuracy": 0.8},
+    {"epoch": 2, "step": 20, "val_loss": 0.9, "val_accuracy": 0.9},
+]
+memory = {"with-l1": 1009, "with-prefetcher": 1011}.get(variant, 1000)
+for record in records:
+    record |= {"seconds": 1.0, "peak_memory_bytes": memory * 2**20}
+Path(run).mkdir(parents=True)
+lines = [json.dumps(record) for record in records]
+Path(run, "metrics.jsonl").write_text("\\n".join(lines))
+if variant == "with-early_stopping":
+    print("kept epoch 1: validation loss 0.5")
+"""
+
+
+@pytest.fixture
+def simulated(here, tmp_path):
+    """Flags of a measurement whose runs write what a simulation of training has found."""
+    (tmp_path / "simulate.py").write_text(TRAINING)
+    return "--repeats", 2, "--launch", f"{sys.executable} {tmp_path}/simulate.py"
+
+
+def test_less_than_a_hundredth_does_not_matter(simulated):
+    told = run("measure", "l1,prefetcher", *simulated)
+    shared = "all are compared with the same runs of the project as it is: if those are"
+    assert told.count(shared) == 1
+    first, second = re.findall("peak_memory_mib: .*: (.*)", told)[:2]
+    assert (first, second) == ("higher, by too little to matter", "worse")
+    told = run("measure", "l1,prefetcher", "--resume", "--json", *simulated)
+    found = json.loads(told)["differences"]
+    memory = [each["peak_memory_bytes"]["verdict"] for each in found.values()]
+    assert memory[:2] == [first, second]
+    assert shared not in run("measure", "l1", *simulated)
+
+
+def test_all_have_their_best_epoch_where_one_stops_early(simulated):
+    found = {}
+    for trick in ("early_stopping", "ema"):
+        told = json.loads(run("measure", trick, "--json", *simulated))
+        found[trick] = told["differences"][f"with {trick}"]["val_accuracy"]
+    stopping, other = found["early_stopping"], found["ema"]
+    assert (stopping["before"], stopping["after"]) == (0.8, 0.8)
+    assert (other["before"], other["after"]) == (0.9, 0.9)
+
+
+def test_what_a_stop_leaves_of_the_copies_is_in_nobodys_way(here, monkeypatch):
+    calls = []
+
+    def stop(base, names):
+        calls.append(names)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        if len(calls) == 3:
+            raise Refusal("begun again")
+        return change(base, names)
+
+    change = measuring.changed_answers
+    monkeypatch.setattr(measuring, "changed_answers", stop)
+    run("measure", "l1,ema", code=130)
+    assert list((here / "runs/measure-l1-ema/copies").iterdir())
+    assert "begun again" in run("measure", "l1,ema", code=2)
 
 
 @pytest.mark.proof
@@ -90,6 +161,9 @@ def test_what_cannot_be_measured_is_refused(here):
     git(here, "commit", "--all", "--message", "Fail with l1")
     failed = run("measure", "l1", "--repeats", 2, *FLAGS, code=2)
     assert "train.py fails with l1: ZeroDivisionError" in failed
+    kept = here / "runs/measure-l1/runs"
+    assert [path.name for path in kept.glob("*.json")] == ["01-as-it-is.json"]
+    assert "ZeroDivisionError" in (kept / "01-with-l1.txt").read_text()
     train.write_text(plain)
     git(here, "commit", "--all", "--message", "Mend again")
     run("measure", "swa", "--repeats", 2, *FLAGS)
