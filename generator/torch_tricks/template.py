@@ -27,7 +27,7 @@ from urllib.request import url2pathname
 
 from torch_tricks.catalogue import own_file
 from torch_tricks.errors import Refusal
-from torch_tricks.git import GitError, git, reason
+from torch_tricks.git import GitError, check_not_bare, git, reason
 from torch_tricks.questions import LIST, Questions
 from torch_tricks.store import Store, address_of
 
@@ -116,6 +116,11 @@ def render(
     if project and not is_repository(source, project):
         # As above, with the folder as it is for the version that was asked for.
         raise Refusal(_not_reached(f"{source} is no git repository", project))
+    if version in (None, AS_IT_STANDS):
+        # Copier looks at its working tree, for what is not committed.
+        folder = Path(project or "", Path(source).expanduser())
+        if folder.is_dir():
+            check_not_bare(folder)
     worker, notes = _run_copier(source, version, directory, data, ask, project, files)
     template = worker.template
     questions = Questions(template.questions_data)

@@ -215,6 +215,40 @@ def test_no_command_runs_or_leaves_its_folder(stranger, attack, commands):
         shutil.rmtree(fresh, ignore_errors=True)
 
 
+@pytest.mark.parametrize("name", ["leaves", "leaves.git"])
+def test_no_program_that_a_bare_repository_names_runs(name, tmp_path, monkeypatch):
+    """Its configuration is a file like others, in a project that somebody clones."""
+    work, project, ran = tmp_path / "work", tmp_path / "project", tmp_path / "ran"
+    bare = project / name
+    write(work, "template/README.md.jinja", LOOP)
+    shutil.copy(ROOT / "copier.yml", work)
+    answers = {"_src_path": name, "_commit": "HEAD", "project_name": "Leaves"}
+    write(work, ".copier-answers.yml", yaml.safe_dump(answers))
+    write(work, ".gitattributes", "* filter=shell\n")
+    git(work, "init", "--quiet")
+    commit(work)
+    git(tmp_path, "clone", "--quiet", "--bare", work, bare)
+    git(bare, "--work-tree", work, "add", "--all")
+    for file in (".copier-answers.yml", ".gitattributes", "copier.yml"):
+        shutil.copy(work / file, bare)
+    settings = {"core.bare": "false", "core.worktree": "."}
+    settings |= {"core.fsmonitor": f"touch {ran}; false"}
+    settings |= {"filter.shell.clean": f"touch {ran}; cat"}
+    for setting, value in settings.items():
+        git(bare, f"--git-dir={bare}", "config", setting, value)
+    ran.unlink(missing_ok=True)
+    git(project, "init", "--quiet")
+    shutil.copy(work / ".copier-answers.yml", project)
+    monkeypatch.chdir(project)
+    new = ("new", "../fresh", "--template", name, "--defaults")
+    for command in (*LOOKS, ("update", "--defaults"), new):
+        CliRunner().invoke(cli.app, command)
+        assert not ran.exists(), command
+    for command in (("add", "swa"), ("status",)):
+        CliRunner().invoke(cli.app, (*command, "--project", name))
+        assert not ran.exists(), command
+
+
 def test_the_page_is_not_built_of_it(stranger):
     try:
         raw = parse_questions((stranger / "copier.yml").read_bytes())
