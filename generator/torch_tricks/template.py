@@ -35,6 +35,10 @@ ANSWERS_FILE = ".copier-answers.yml"
 PUBLISHED = "gh:org/torch-tricks"
 
 
+UNWRITABLE = "[\0\ud800-\udc7f\udd00-\udfff]"
+"""What can be in YAML, and in no argument of a command."""
+
+
 @dataclass(frozen=True)
 class Rendering:
     """A project as the template has it, before anybody edited it."""
@@ -77,13 +81,27 @@ def read_answers(content: bytes) -> dict[str, Any]:
 
     try:
         answers = yaml.safe_load(content)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         message = " ".join(str(error).split())
         raise Refusal(
             f"{ANSWERS_FILE} cannot be read ({message}): correct it"
         ) from error
     if not isinstance(answers, dict):
         raise Refusal(f"{ANSWERS_FILE} holds no answers: get it back from git")
+    for name, answer in answers.items():
+        parts = answer if isinstance(answer, list) else [answer]
+        # Lists in lists of lists may be of any size, in a few lines.
+        nested = any(isinstance(part, list | dict | set | tuple) for part in parts)
+        if nested or not isinstance(name, str):
+            raise Refusal(
+                f"{name} in {ANSWERS_FILE} is no answer: get it back from git"
+            )
+    for name in ("_src_path", "_commit"):
+        answer = answers.get(name) or ""
+        if isinstance(answer, list) or re.search(UNWRITABLE, str(answer)):
+            raise Refusal(
+                f"{name} in {ANSWERS_FILE} is no path or version: get it back from git"
+            )
     return answers
 
 
