@@ -33,6 +33,7 @@ OF_NO_MATTER = ("_min_copier_version", "_message_after_copy", "_message_after_up
 """Settings of Copier that change nothing in a project."""
 
 MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
+MALFORMED += (ArithmeticError, RecursionError)
 """What reading raises where a `copier.yml` has other things than are expected."""
 
 ORDER = ("project_name", "package_name", "description", "author")
@@ -230,7 +231,7 @@ def render(
     if files:
         try:
             version.template.write(directory, answers | {"recorded": recorded})
-        except lines.UnknownConstruct:
+        except (lines.UnknownConstruct, RecursionError):
             return None
     return Rendering(directory, answers, recorded, version.questions, [])
 

@@ -241,7 +241,10 @@ def _copier(project: Path | None) -> Iterator[list[str]]:
         raise KeyboardInterrupt from error
     except ProcessExecutionError as error:
         raise Refusal(_not_reached(reason(error.stderr), project)) from error
-    except (CopierError, ValueError, YAMLError, TemplateError) as error:
+    except (
+        *(CopierError, ValueError, YAMLError, TemplateError),
+        *(ArithmeticError, RecursionError),
+    ) as error:
         message = " ".join(str(error).split())
         _, _, answer = message.partition("Validation error for question ")
         if answer:

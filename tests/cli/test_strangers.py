@@ -24,6 +24,9 @@ ANSWERS = "{{ _copier_answers | to_nice_yaml -}}\n"
 SHELL = 'lipsum.__globals__["os"].system("touch ran")'
 IMPORT = '().__class__.__base__.__subclasses__()[0]("touch ran")'
 
+ENDLESS = "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"
+DEEP = f"\n{{% if {'not ' * 400}name in chosen %}}\na\n{{% endif %}}\n###"
+
 
 def write(folder, name, text):
     path = folder / name
@@ -112,6 +115,12 @@ ATTACKS = {
     "extensions": in_questions("_jinja_extensions", "", ["os.system"]),
     "a validator": in_questions("author", "validator", f"{{{{ {SHELL} }}}}"),
     "a default": in_questions("distributed", "default", f"{{{{ {SHELL} }}}}"),
+    "a division by zero": in_questions("author", "validator", "{{ 1 // 0 }}"),
+    "no end": in_questions("author", "validator", ENDLESS),
+    "a deep condition": anywhere(
+        f"{{% if {'not ' * 900}chosen %}}\na\n{{% endif %}}\n"
+    ),
+    "a deep condition in the loop": anywhere(LOOP.replace("\n###", DEEP)),
     "reserved names": in_questions("reserved_names", "default", f"{{{{ {SHELL} }}}}"),
     "a tag of YAML": lambda work: write(
         work, "copier.yml", 'preset: !!python/object/apply:os.system ["touch ran"]\n'
