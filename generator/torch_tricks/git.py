@@ -135,6 +135,26 @@ def nul_separated(output: bytes) -> list[str]:
     return [os.fsdecode(part) for part in output.split(b"\0") if part]
 
 
+def check_not_bare(folder: Path) -> None:
+    """Makes sure that git would not take a folder's configuration from files in it.
+
+    Whoever commits a bare repository as files, in another one, chooses its configuration, and by
+    that programs that git runs where it looks at working trees. No `.git` can be committed.
+
+    Raises:
+        Refusal: the folder is a bare repository, or in one.
+    """
+    here = folder.resolve()
+    for place in (here, *here.parents):
+        if (place / ".git").exists():
+            return
+        if os.path.lexists(place / "HEAD"):
+            raise Refusal(
+                f"{folder} is in a bare git repository, whose configuration could run programs: "
+                "clone that, and use the clone"
+            )
+
+
 class Scratch:
     """A repository to build trees and merge them in, of which nothing remains.
 

@@ -172,6 +172,9 @@ def read_source(
     for part in path.split("/"):
         if found := PART.fullmatch(part):
             condition.append((found["condition"], True))
+            # Without what the condition is for, no name may be left.
+            if found["rest"] not in ("", SUFFIX):
+                raise UnknownConstruct(path)
             part = found["name"] + found["rest"]
         if UNREAD.search(PLACE.sub("", part)):
             raise UnknownConstruct(path)
@@ -182,9 +185,12 @@ def read_source(
     except UnicodeDecodeError as error:
         raise UnknownConstruct(f"{path}: {error}") from error
     if target.endswith(SUFFIX):
+        if STRIPS.search(text):
+            raise UnknownConstruct(path)
         target = target.removesuffix(SUFFIX)
         reader = Reader(path, catalogue, computed)
-        blocks = tuple(reader.read(text.splitlines(keepends=True)))
+        # By newlines alone, as Jinja counts lines.
+        blocks = tuple(reader.read(re.findall(r".*\n|.+", text)))
     else:
         blocks = (Block((), as_text(text), 1),)
     return Source(path, tuple(condition), target, blocks, file.executable)
@@ -211,7 +217,10 @@ def as_text(text: str) -> str:
 UNREAD = re.compile(r"\{[{%#]|\r")
 """What Jinja reads in a line beside tags and places, or writes in another way."""
 
-TAG = re.compile(r"\s*\{% (if|elif|else|endif|for|endfor)\b ?(.*?) ?%\}\s*")
+STRIPS = re.compile(r"-\}\}(?!\n?\Z)")
+"""Strips more than the newline at the end of a file, which `fill` strips."""
+
+TAG = re.compile(r"\s*\{% (if|elif|else|endif|for|endfor)\b ?(.*?) ?%\}\n?")
 LOOP = "name in chosen"
 
 
@@ -234,7 +243,7 @@ class Reader:
             if tag is None and UNREAD.search(PLACE.sub("", line)):
                 raise self.unknown(number, line)
             if loop is not None:
-                if tag and tag[1] == "endfor":
+                if tag and tag.groups() == ("endfor", ""):
                     around = joined(stack)
                     yield from self.unroll(
                         lines[loop : number - start], loop + start, around
@@ -249,6 +258,8 @@ class Reader:
                 texts = []
             match tag[1]:
                 case "elif" | "else" | "endif" if not stack:
+                    raise self.unknown(number, line)
+                case "else" | "endif" if tag[2]:
                     raise self.unknown(number, line)
                 case "if":
                     stack.append((((tag[2], True),), ((tag[2], False),)))

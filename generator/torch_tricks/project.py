@@ -16,6 +16,7 @@ from torch_tricks.git import (
     GitError,
     Scratch,
     Tree,
+    check_not_bare,
     git,
     git_bytes,
     nul_separated,
@@ -184,7 +185,9 @@ class Project:
 
         Raises:
             GitError: it may be, but git does not want to read it.
+            Refusal: the repository is a bare one.
         """
+        check_not_bare(self.directory)
         try:
             return self.git("rev-parse", "--is-inside-work-tree") == "true"
         except GitError as error:

@@ -26,10 +26,14 @@ from torch_tricks.template import Rendering
 KNOWN = ("_subdirectory", "_envops", "parallel", "preset_tricks", "chosen")
 """What this module and `lines.choose` count on being as in the tool's own template."""
 
+FREE = {"help", "placeholder", "default"}
+"""What may differ in a question that is asked; `Expressions` evaluates validators of `ORDER`."""
+
 OF_NO_MATTER = ("_min_copier_version", "_message_after_copy", "_message_after_update")
 """Settings of Copier that change nothing in a project."""
 
 MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
+MALFORMED += (ArithmeticError, RecursionError)
 """What reading raises where a `copier.yml` has other things than are expected."""
 
 ORDER = ("project_name", "package_name", "description", "author")
@@ -115,6 +119,14 @@ def from_files(files: Mapping[str, File], name: str) -> Version | None:
         settings = {name for name in raw if name.startswith("_")} - {*OF_NO_MATTER}
         if any(raw.get(name) != own.get(name) for name in settings.union(KNOWN)):
             return None
+        for question in (*ORDER, "preset", LIST):
+            free = FREE | ({"validator"} if question in ORDER else set())
+            # Two spellings of one choice differ in words alone.
+            free |= {"choices"} if question == "preset" else set()
+            asked, known = raw[question], own[question]
+            names = {*asked, *known} - free
+            if any(asked.get(entry) != known.get(entry) for entry in names):
+                return None
         found = Version(raw, inside, name)
         return found if found.questions.tricks else None
     except MALFORMED:
@@ -219,7 +231,7 @@ def render(
     if files:
         try:
             version.template.write(directory, answers | {"recorded": recorded})
-        except lines.UnknownConstruct:
+        except (lines.UnknownConstruct, RecursionError):
             return None
     return Rendering(directory, answers, recorded, version.questions, [])
 

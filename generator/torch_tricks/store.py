@@ -133,7 +133,10 @@ class Store:
         return git("describe", "--tags", "--always", commit, env=self.env)
 
     def files(self, commit: str) -> dict[str, File] | None:
-        """Returns `copier.yml` and the files of the template; None if it has links or modules."""
+        """Returns `copier.yml` and the files of the template.
+
+        None if it has links or modules, or lacks some of them, as a partial clone does.
+        """
         names = ("copier.yml", "template")
         listing = git_bytes("ls-tree", "-r", "-z", commit, "--", *names, env=self.env)
         entries = [line.split("\t", 1) for line in nul_separated(listing)]
@@ -146,7 +149,10 @@ class Store:
         for path, mode in modes.items():
             # Each comes after a line with its name, type and size, and before a newline.
             end = stored.index(b"\n", start)
-            start, size = end + 1, int(stored[start:end].split()[2])
+            about = stored[start:end].split()
+            if len(about) < 3:
+                return None
+            start, size = end + 1, int(about[2])
             files[path] = File(stored[start : start + size], mode == "100755")
             start += size + 1
         return files

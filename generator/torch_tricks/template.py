@@ -27,12 +27,16 @@ from urllib.request import url2pathname
 
 from torch_tricks.catalogue import own_file
 from torch_tricks.errors import Refusal
-from torch_tricks.git import GitError, git, reason
+from torch_tricks.git import GitError, check_not_bare, git, reason
 from torch_tricks.questions import LIST, Questions
 from torch_tricks.store import Store, address_of
 
 ANSWERS_FILE = ".copier-answers.yml"
 PUBLISHED = "gh:org/torch-tricks"
+
+
+UNWRITABLE = "[\0\ud800-\udc7f\udd00-\udfff]"
+"""What can be in YAML, and in no argument of a command."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +81,27 @@ def read_answers(content: bytes) -> dict[str, Any]:
 
     try:
         answers = yaml.safe_load(content)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         message = " ".join(str(error).split())
         raise Refusal(
             f"{ANSWERS_FILE} cannot be read ({message}): correct it"
         ) from error
     if not isinstance(answers, dict):
         raise Refusal(f"{ANSWERS_FILE} holds no answers: get it back from git")
+    for name, answer in answers.items():
+        parts = answer if isinstance(answer, list) else [answer]
+        # Lists in lists of lists may be of any size, in a few lines.
+        nested = any(isinstance(part, list | dict | set | tuple) for part in parts)
+        if nested or not isinstance(name, str):
+            raise Refusal(
+                f"{name} in {ANSWERS_FILE} is no answer: get it back from git"
+            )
+    for name in ("_src_path", "_commit"):
+        answer = answers.get(name) or ""
+        if isinstance(answer, list) or re.search(UNWRITABLE, str(answer)):
+            raise Refusal(
+                f"{name} in {ANSWERS_FILE} is no path or version: get it back from git"
+            )
     return answers
 
 
@@ -116,6 +134,11 @@ def render(
     if project and not is_repository(source, project):
         # As above, with the folder as it is for the version that was asked for.
         raise Refusal(_not_reached(f"{source} is no git repository", project))
+    if version in (None, AS_IT_STANDS):
+        # Copier looks at its working tree, for what is not committed.
+        folder = Path(project or "", Path(source).expanduser())
+        if folder.is_dir():
+            check_not_bare(folder)
     worker, notes = _run_copier(source, version, directory, data, ask, project, files)
     template = worker.template
     questions = Questions(template.questions_data)
@@ -218,7 +241,10 @@ def _copier(project: Path | None) -> Iterator[list[str]]:
         raise KeyboardInterrupt from error
     except ProcessExecutionError as error:
         raise Refusal(_not_reached(reason(error.stderr), project)) from error
-    except (CopierError, ValueError, YAMLError, TemplateError) as error:
+    except (
+        *(CopierError, ValueError, YAMLError, TemplateError),
+        *(ArithmeticError, RecursionError),
+    ) as error:
         message = " ".join(str(error).split())
         _, _, answer = message.partition("Validation error for question ")
         if answer:

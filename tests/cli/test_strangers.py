@@ -24,6 +24,9 @@ ANSWERS = "{{ _copier_answers | to_nice_yaml -}}\n"
 SHELL = 'lipsum.__globals__["os"].system("touch ran")'
 IMPORT = '().__class__.__base__.__subclasses__()[0]("touch ran")'
 
+ENDLESS = "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"
+DEEP = f"\n{{% if {'not ' * 400}name in chosen %}}\na\n{{% endif %}}\n###"
+
 
 def write(folder, name, text):
     path = folder / name
@@ -112,6 +115,12 @@ ATTACKS = {
     "extensions": in_questions("_jinja_extensions", "", ["os.system"]),
     "a validator": in_questions("author", "validator", f"{{{{ {SHELL} }}}}"),
     "a default": in_questions("distributed", "default", f"{{{{ {SHELL} }}}}"),
+    "a division by zero": in_questions("author", "validator", "{{ 1 // 0 }}"),
+    "no end": in_questions("author", "validator", ENDLESS),
+    "a deep condition": anywhere(
+        f"{{% if {'not ' * 900}chosen %}}\na\n{{% endif %}}\n"
+    ),
+    "a deep condition in the loop": anywhere(LOOP.replace("\n###", DEEP)),
     "reserved names": in_questions("reserved_names", "default", f"{{{{ {SHELL} }}}}"),
     "a tag of YAML": lambda work: write(
         work, "copier.yml", 'preset: !!python/object/apply:os.system ["touch ran"]\n'
@@ -213,6 +222,40 @@ def test_no_command_runs_or_leaves_its_folder(stranger, attack, commands):
         git(stranger, "reset", "--quiet", "--hard")
         git(stranger, "clean", "--quiet", "--force", "-d")
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+@pytest.mark.parametrize("name", ["leaves", "leaves.git"])
+def test_no_program_that_a_bare_repository_names_runs(name, tmp_path, monkeypatch):
+    """Its configuration is a file like others, in a project that somebody clones."""
+    work, project, ran = tmp_path / "work", tmp_path / "project", tmp_path / "ran"
+    bare = project / name
+    write(work, "template/README.md.jinja", LOOP)
+    shutil.copy(ROOT / "copier.yml", work)
+    answers = {"_src_path": name, "_commit": "HEAD", "project_name": "Leaves"}
+    write(work, ".copier-answers.yml", yaml.safe_dump(answers))
+    write(work, ".gitattributes", "* filter=shell\n")
+    git(work, "init", "--quiet")
+    commit(work)
+    git(tmp_path, "clone", "--quiet", "--bare", work, bare)
+    git(bare, "--work-tree", work, "add", "--all")
+    for file in (".copier-answers.yml", ".gitattributes", "copier.yml"):
+        shutil.copy(work / file, bare)
+    settings = {"core.bare": "false", "core.worktree": "."}
+    settings |= {"core.fsmonitor": f"touch {ran}; false"}
+    settings |= {"filter.shell.clean": f"touch {ran}; cat"}
+    for setting, value in settings.items():
+        git(bare, f"--git-dir={bare}", "config", setting, value)
+    ran.unlink(missing_ok=True)
+    git(project, "init", "--quiet")
+    shutil.copy(work / ".copier-answers.yml", project)
+    monkeypatch.chdir(project)
+    new = ("new", "../fresh", "--template", name, "--defaults")
+    for command in (*LOOKS, ("update", "--defaults"), new):
+        CliRunner().invoke(cli.app, command)
+        assert not ran.exists(), command
+    for command in (("add", "swa"), ("status",)):
+        CliRunner().invoke(cli.app, (*command, "--project", name))
+        assert not ran.exists(), command
 
 
 def test_the_page_is_not_built_of_it(stranger):

@@ -83,6 +83,9 @@ def test_random_choices_equal_those_of_copier(number, tmp_path):
         "kept {% if parallel %} too",
         "{%- if parallel %}",
         "{% include 'x' %}",
+        "{% if parallel %} ",
+        "kept\f  {% if parallel %}",
+        "kept\u2028  {% if parallel %}",
     ],
 )
 def test_a_tag_that_is_not_known_is_named_with_its_place(line, tmp_path):
@@ -102,6 +105,22 @@ def test_what_cannot_be_asked_or_filled_in_is_an_error(text, tmp_path):
     answers = {"chosen": [], "parallel": "none", "author": ""}
     with pytest.raises(UnknownConstruct):
         template.render(answers)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("notes.txt.jinja", "{% if parallel %}\na\n{% endif -%}\n\n b\n"),
+        ("notes.txt.jinja", "{% if parallel %}\na\n{% else -%}\n\n b\n{% endif %}\n"),
+        ("notes.txt.jinja", "{{ project_name -}}\n\n b\n"),
+        ('{% if "swa" in chosen %}a{% endif %}b', ""),
+    ],
+    ids=["endif", "else", "place", "path"],
+)
+def test_what_jinja_renders_in_another_way_is_left_to_copier(name, text, tmp_path):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(UnknownConstruct):
+        read_template(files_in(tmp_path), own_questions())
 
 
 def test_no_project_may_have_what_the_template_has_not():

@@ -3,8 +3,12 @@
 import os
 
 import pytest
+import yaml
 from commands import commit, git
+from subsets import ROOT
 from torch_tricks.git import GitError
+from torch_tricks.lines import File
+from torch_tricks.quick import from_files
 from torch_tricks.store import Store, address_of
 
 
@@ -104,3 +108,33 @@ def test_a_cache_that_cannot_be_written_is_an_error(repository, tmp_path):
     with pytest.raises(GitError):
         store.fetch(repository.as_uri())
     assert store.find("v1") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "value"),
+    [
+        ("author", "when", "{{ preset == 'minimal' }}"),
+        ("author", "secret", True),
+        ("description", "multiselect", True),
+        ("tricks", "validator", "no"),
+        ("preset", "validator", "no"),
+    ],
+)
+def test_questions_that_are_asked_in_another_way_are_left_to_copier(name, entry, value):
+    raw = yaml.safe_load((ROOT / "copier.yml").read_text("utf-8"))
+    assert from_files(stored(raw), "v1")
+    raw[name] |= {"help": "In other words"}
+    assert from_files(stored(raw), "v1")
+    raw[name] |= {entry: value}
+    assert from_files(stored(raw), "v1") is None
+
+
+def stored(raw):
+    return {"copier.yml": File(yaml.safe_dump(raw).encode())}
+
+
+def test_a_version_with_missing_files_is_left_to_copier(repository, tmp_path):
+    store = Store.of_folder(repository, tmp_path)
+    oid = git(repository, "rev-parse", "v1:copier.yml").strip()
+    (repository / ".git" / "objects" / oid[:2] / oid[2:]).unlink()
+    assert store.files(store.find("v1")) is None

@@ -14,6 +14,8 @@ import jinja2
 import pytest
 import yaml
 from subsets import TRICKS
+from torch_tricks.errors import Refusal
+from torch_tricks.template import read_answers
 from versions import REPOSITORY, SOURCE
 
 ROOT = Path(__file__).parents[2]
@@ -350,3 +352,21 @@ def test_the_real_command_copies_from_the_hub_and_updates(tmp_path, published):
     assert "Trains a new model" in (project / "train.py").read_text()
     assert "_commit: v0.2.0" in (project / ".copier-answers.yml").read_text()
     assert "UU" not in git(project, "status", "--short")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 3000,
+        "author: [[a]]",
+        "author: {a: b}",
+        "author: !!pairs [a: b]",
+        "5: a",
+        "_src_path: [a]",
+        '_src_path: "a\\0"',
+        '_commit: "\\ud800"',
+    ],
+)
+def test_answers_that_nobody_gave_are_refused(text):
+    with pytest.raises(Refusal, match="answers"):
+        read_answers(text.encode())
