@@ -51,6 +51,9 @@ def read_catalogue(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Tric
     """Returns the rows in the questions of a template, by name.
 
     What a newer template says of a trick, and this version does not know, is passed over.
+
+    Raises:
+        TypeError: a row is none.
     """
     known = {entry.name for entry in fields(Trick)}
     tricks = {}
@@ -60,7 +63,21 @@ def read_catalogue(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Tric
             for key, value in row.items()
             if key in known
         }
-        tricks[name] = Trick(name=name, **values)
+        trick = Trick(name=name, **values)
+        texts = (trick.title, trick.buys, trick.group, trick.source, trick.wants, name)
+        lists = (
+            trick.goes_with,
+            trick.needs,
+            trick.excludes,
+            trick.forms,
+            trick.choices,
+        )
+        names = [each for entries in lists for each in entries]
+        if not all(isinstance(text, str) for text in (*texts, *names)):
+            raise TypeError(f"the row of {name} has other things than texts")
+        if trick.choices and name not in questions:
+            raise TypeError(f"{name} has choices, and no question")
+        tricks[name] = trick
     return tricks
 
 

@@ -320,6 +320,9 @@ ASKED = (
 )
 """What a condition is made of."""
 
+LONGEST = 300
+"""Parts of a condition at most: what is nested deeper, Python cannot go through."""
+
 
 @cache
 def parse(expression: str) -> ast.expr:
@@ -328,7 +331,10 @@ def parse(expression: str) -> ast.expr:
         tree = ast.parse(expression, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UnknownConstruct(f"{expression}: {error}") from error
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    if len(nodes) > LONGEST:
+        raise UnknownConstruct(f"{expression:.60}: too long")
+    for node in nodes:
         if not isinstance(node, ASKED):
             raise UnknownConstruct(f"{expression}: {type(node).__name__}")
     return tree.body

@@ -157,7 +157,7 @@ class Expressions:
         self.known["reserved_names"] = self.evaluate(reserved, {})
 
     def evaluate(self, expression: str, answers: Mapping[str, Any]) -> str:
-        names = {**self.known, **answers}
+        names = {**answers, **self.known}
         return self.environment.from_string(expression).render(names)
 
     def default(self, name: str, answers: Mapping[str, Any]) -> str:
