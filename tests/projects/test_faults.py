@@ -599,7 +599,9 @@ def test_files_never_run_code(project, flags, zygote, whole, started, folder, tm
         assert re.match(f"passed over: {newest} {REFUSED}", result.stderr)
         arguments = ("--weights", path, "--config", whole / "config.json")
         message = one_line(
-            zygote.run(project, "predict.py", folder, *arguments, "--device", "cpu")
+            zygote.run(
+                project, "predict.py", folder / "val", *arguments, "--device", "cpu"
+            )
         )
         assert not ran.exists()
         zygote.run(project, faults.SCRIPT, "detonate", path)
