@@ -6,6 +6,7 @@ so that a new place joins these tests.
 
 import ast
 import shutil
+from pathlib import Path
 
 import pytest
 import write_page
@@ -163,7 +164,7 @@ def stranger(attack, tmp_path, monkeypatch):
     answers = {
         "_src_path": ".",
         "_commit": git(work, "rev-parse", "HEAD").strip(),
-        "author": str(tmp_path / "room"),
+        "author": "/nowhere-at-all",
         "description": "../../above",
         "package_name": "leaves",
         "parallel": "none",
@@ -216,6 +217,7 @@ def test_no_command_runs_or_leaves_its_folder(stranger, attack, commands):
             assert result.exit_code in (0, 1), (command, result.stderr)
         assert not [*stranger.parents[1].rglob("ran")], command
         assert around(stranger) == before, command
+        assert not Path("/nowhere-at-all").exists(), command
         assert hooks(stranger) == of_git, command
         fresh = stranger.parent / "fresh"
         assert not (fresh / ".git").exists(), command
