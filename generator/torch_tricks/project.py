@@ -131,13 +131,12 @@ class Project:
         if self.package_name:
             data = {"package_name": self.package_name, **data}
         directory = Path(mkdtemp(dir=scratch))
-        known = quick.read_version(
-            self.source, version or self.version, self.directory, scratch
-        )
-        if known is not None and not ask:
+        if not ask:
+            wanted = version or self.version
+            known = quick.read_version(self.source, wanted, self.directory, scratch)
             given = self.recorded | data
-            found = quick.render(known, self.source, directory, given, files)
-            if found is not None:
+            found = known and quick.render(known, self.source, directory, given, files)
+            if found:
                 return found
         (directory / ANSWERS_FILE).write_bytes(self.answers_file)
         rendering = render(

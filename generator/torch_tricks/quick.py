@@ -64,6 +64,10 @@ class Version:
         """
         return lines.read_template(self.files, self.raw)
 
+    @cached_property
+    def expressions(self) -> "Expressions":
+        return Expressions(self.raw)
+
 
 def own_version() -> Version:
     """Returns the template that the tool came with."""
@@ -137,23 +141,19 @@ class Expressions:
     """Evaluates the expressions of a `copier.yml`, with the filters that Copier gives them.
 
     Args:
-        version: the template.
-        folder: the path of the project, after which it may be called.
+        raw: all that the `copier.yml` holds.
     """
 
-    def __init__(self, version: Version, folder: Path) -> None:
+    def __init__(self, raw: Mapping[str, Any]) -> None:
         from jinja2 import StrictUndefined
         from jinja2.sandbox import SandboxedEnvironment
 
-        options = version.raw["_envops"] | {"undefined": StrictUndefined}
+        options = raw["_envops"] | {"undefined": StrictUndefined}
         extensions = ["jinja2_ansible_filters.AnsibleCoreFiltersExtension"]
         self.environment = SandboxedEnvironment(extensions=extensions, **options)
-        self.raw = version.raw
-        self.known: dict[str, Any] = {
-            "_copier_conf": {"dst_path": folder},
-            "catalogue": version.raw["catalogue"]["default"],
-        }
-        reserved = version.raw["reserved_names"]["default"]
+        self.raw = raw
+        self.known: dict[str, Any] = {"catalogue": raw["catalogue"]["default"]}
+        reserved = raw["reserved_names"]["default"]
         self.known["reserved_names"] = self.evaluate(reserved, {})
 
     def evaluate(self, expression: str, answers: Mapping[str, Any]) -> str:
@@ -171,12 +171,10 @@ class Expressions:
 
 def reserved_names(version: Version) -> set[str]:
     """Returns the names that a package may not have, those of dependencies included."""
-    return {*Expressions(version, Path()).known["reserved_names"].split()}
+    return {*version.expressions.known["reserved_names"].split()}
 
 
-def complete(
-    version: Version, given: Mapping[str, Any], folder: Path
-) -> dict[str, Any] | None:
+def complete(version: Version, given: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns the answers to all questions, or None if some are not allowed or not given."""
     from jinja2 import TemplateError
 
@@ -195,8 +193,7 @@ def complete(
         if preset == "custom":
             form, listed = given["parallel"], given[LIST]
             questions.check({LIST: listed, "parallel": form})
-        expressions = Expressions(version, folder)
-        if any(expressions.fault(name, given) for name in ORDER):
+        if any(version.expressions.fault(name, given) for name in ORDER):
             return None
     except (Refusal, TemplateError, *MALFORMED):
         return None
@@ -222,7 +219,7 @@ def render(
         given: answers; the others follow from these.
         files: whether files are wanted, and not only answers.
     """
-    answers = complete(version, given, directory)
+    answers = complete(version, given)
     if answers is None:
         return None
     of_list = ("parallel", LIST) if answers["preset"] == "custom" else ()
@@ -266,10 +263,12 @@ def with_defaults(
         Refusal: one is not allowed.
     """
     questions, answers = version.questions, dict(given)
-    expressions = Expressions(version, directory)
+    expressions = version.expressions
+    # A project without a name is called after its folder.
+    folder = {"_copier_conf": {"dst_path": directory}}
     for name in ORDER:
         if name not in answers:
-            answers[name] = expressions.default(name, answers)
+            answers[name] = expressions.default(name, answers | folder)
         if fault := expressions.fault(name, answers):
             raise Refusal(f"'{name}': {fault}")
     if "preset" not in answers:
