@@ -28,7 +28,7 @@ from torch_tricks.template import (
 
 NO_FILES_OF_ANYBODY = {".git", ".venv", "venv", ".idea", ".vscode", ".DS_Store"}
 NO_FILES_OF_ANYBODY |= {"lost+found"}
-"""What git, tools and disks put into a folder that is as good as empty."""
+"""Entries of git, editors and file systems, beside which a folder counts as empty."""
 
 
 @dataclass(frozen=True)

@@ -215,7 +215,7 @@ def as_text(text: str) -> str:
 
 
 UNREAD = re.compile(r"\{[{%#]|\r")
-"""What Jinja reads in a line beside tags and places, or writes in another way."""
+"""Jinja's syntax beside tags and places, and line endings that it changes."""
 
 STRIPS = re.compile(r"-\}\}(?!\n?\Z)")
 """Strips more than the newline at the end of a file, which `fill` strips."""
@@ -444,7 +444,7 @@ OF_TRICK: dict[str, Callable[[str, Mapping[str, Any], Any], str]] = {
         )
     ),
 }
-"""What the body of the loop may say of its trick, by the expression for it."""
+"""The values that the loop's body can show of its trick, by their expressions."""
 
 
 def fill_known(text: str, known: Mapping[str, Any]) -> str:

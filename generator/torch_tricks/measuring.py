@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torch_tricks.comparing import Difference
 
 SMALLEST_SHARE = 0.01
-"""Of a time or of memory: nobody chooses by less."""
+"""Smallest share of a time or of memory that counts as a difference."""
 PLAIN = "as it is"
 TOGETHER = "all together"
 RECORDED = "measurement.json"

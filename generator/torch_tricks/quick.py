@@ -24,17 +24,17 @@ from torch_tricks.store import Store, address_of
 from torch_tricks.template import Rendering
 
 KNOWN = ("_subdirectory", "_envops", "parallel", "preset_tricks", "chosen")
-"""What this module and `lines.choose` count on being as in the tool's own template."""
+"""Entries that must equal the tool's own: this module and `lines.choose` rely on them."""
 
 FREE = {"help", "placeholder", "default"}
-"""What may differ in a question that is asked; `Expressions` evaluates validators of `ORDER`."""
+"""Entries of a question that may differ from the tool's own."""
 
 OF_NO_MATTER = ("_min_copier_version", "_message_after_copy", "_message_after_update")
 """Settings of Copier that change nothing in a project."""
 
 MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
 MALFORMED += (ArithmeticError, RecursionError)
-"""What reading raises where a `copier.yml` has other things than are expected."""
+"""Exceptions of reading a `copier.yml` whose entries have other types."""
 
 ORDER = ("project_name", "package_name", "description", "author")
 """The questions about the owner, of which each may look at those before it."""
@@ -49,7 +49,7 @@ class Version:
     files: Mapping[str, File]
     """The template, by paths in its folder."""
     name: str
-    """What Copier records as the version."""
+    """The version as Copier records it."""
 
     @cached_property
     def questions(self) -> Questions:

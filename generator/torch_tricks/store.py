@@ -17,7 +17,7 @@ from torch_tricks.git import git, git_bytes, nul_separated, quoted
 from torch_tricks.lines import File
 
 HUBS = {"gh:": "https://github.com/", "gl:": "https://gitlab.com/"}
-"""What stands for a hub in the address of a template, as Copier knows it."""
+"""Copier's short forms of the addresses of hubs."""
 
 REMOTE = ("git@", "git://", "git+", *HUBS.values())
 """How other addresses of git begin."""

@@ -36,7 +36,7 @@ PUBLISHED = "gh:org/torch-tricks"
 
 
 UNWRITABLE = "[\0\ud800-\udc7f\udd00-\udfff]"
-"""What can be in YAML, and in no argument of a command."""
+"""Characters that YAML allows, and arguments of a command do not."""
 
 
 @dataclass(frozen=True)
