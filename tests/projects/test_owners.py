@@ -120,8 +120,8 @@ DATASETS = {
     return {
         f"{PACKAGE}/data/datasets.py": [
             (
-                "import FileImages, find_folders\n",
-                "import FileImages, find_folders, split_by_share\n",
+                "import FileImages, describe_images, find_folders\n",
+                "import FileImages, describe_images, find_folders, split_by_share\n",
             ),
             ("DATASETS = {\n", opened),
         ]
@@ -183,7 +183,7 @@ def tensorboard() -> Edit:
 
 
 def write_text("""
-    scalars = """    write_text(run.directory / "metrics.jsonl", "".join(lines))
+    scalars = """        write_text(path, "".join(lines))
     writer = SummaryWriter(run.directory)
     for name, value in run.history[-1].items():
         if isinstance(value, float):
@@ -193,10 +193,7 @@ def write_text("""
     return {
         f"{PACKAGE}/run_directory.py": [
             ("def write_text(", writer),
-            (
-                '    write_text(run.directory / "metrics.jsonl", "".join(lines))\n',
-                scalars,
-            ),
+            ('        write_text(path, "".join(lines))\n', scalars),
         ]
     }
 
