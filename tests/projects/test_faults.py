@@ -578,7 +578,7 @@ def test_checkpoints_move_to_other_kernels_and_layouts(folder, hdf5, zygote, tmp
             assert one[name] == pytest.approx(other[name], rel=1e-4)
 
 
-REFUSED = r"(is damaged|holds a \S+, which could run code)"
+NOT_LOADED = r"(is damaged|holds a \S+, which could run code)"
 
 
 def test_files_never_run_code(project, flags, zygote, whole, started, folder, tmp_path):
@@ -591,12 +591,12 @@ def test_files_never_run_code(project, flags, zygote, whole, started, folder, tm
         ran = path.with_name(f"{path.stem}-ran")
         arguments = (*flags, "--run-dir", tmp_path / "new", "--resume", path)
         message = one_line(zygote.run(project, "train.py", *arguments))
-        assert re.search(f"{path} {REFUSED}", message)
+        assert re.search(f"{path} {NOT_LOADED}", message)
         shutil.copy(path, newest)
         arguments = (*flags, "--run-dir", started, "--resume", "auto")
         result = zygote.run(project, ranks.SCRIPT, "stop::1", *arguments)
         assert result.returncode == 143, result.stderr
-        assert re.match(f"passed over: {newest} {REFUSED}", result.stderr)
+        assert re.match(f"passed over: {newest} {NOT_LOADED}", result.stderr)
         arguments = ("--weights", path, "--config", whole / "config.json")
         message = one_line(
             zygote.run(
