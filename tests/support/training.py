@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import zlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -112,11 +113,19 @@ def stopping_step(subset: Subset) -> int:
     return 1 + zlib.crc32(str(subset).encode()) % (total - 1)
 
 
+OF_TORCHS_PROFILER = re.compile(r".* collection\.cpp:\d+\] .*\n?")
+"""What torch itself says, about once in a thousand traces, where a thread of gloo is still at
+work when a trace with shapes ends. No shape that a project shows comes from there."""
+
+
 def train(run: Run, project: Path, *arguments: object) -> None:
     """Runs train.py, and fails with what it said if it fails."""
     result = run(project, "train.py", *arguments)
     assert result.returncode == 0, result.stderr
-    assert result.stderr == "", result.stderr
+    said = result.stderr
+    if "--profile-steps" in arguments:
+        said = OF_TORCHS_PROFILER.sub("", said)
+    assert said == "", said
 
 
 def run_ranks(
