@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -82,8 +83,8 @@ def is_whole(path: Path) -> bool:
             for file in path.iterdir()
             if file != state
         }
-    content = path.read_bytes()
-    return hashlib.sha256(content[:-32]).digest() == content[-32:]
+    with zipfile.ZipFile(path) as archive:
+        return archive.testzip() is None
 
 
 def goes_on(run, project, directory, *flags) -> str:
@@ -403,7 +404,7 @@ def test_signal_on_the_command_line(number, project, flags, zygote, tmp_path):
         assert process.returncode == 128 + number, stderr
         assert stderr == (
             f"stopped by {number.name} after step {last}: "
-            f"to go on, add --resume auto --run-dir {directory}\n"
+            f"to go on, pass --resume {directory}\n"
         )
     training.check_same_run(tmp_path / "whole", directory)
 
@@ -445,16 +446,23 @@ def test_second_signal_stops_at_once(first, second, project, flags, zygote, tmp_
 @pytest.mark.parametrize(
     "seed", [0, pytest.param(PROOF_SEED, marks=pytest.mark.proof)], ids=["0", "another"]
 )
-def test_damaged_checkpoints(seed, project, zygote, started, whole):
+def test_damaged_checkpoints(seed, project, zygote, started):
+    """Each is refused, or all that is read from it is as it was saved."""
     newest = checkpoints(started)[-1]
-    result = zygote.run(
-        *(project, faults.SCRIPT, "damage", newest, seed, whole / "config.json")
-    )
+    result = zygote.run(project, faults.SCRIPT, "damage", newest, seed)
     assert result.returncode == 0, result.stderr
-    copy = newest.with_name("damaged.pt")
-    refusal = f"{copy} is damaged, or no checkpoint: resume from an older one"
-    others = [case for case in json.loads(result.stdout) if case[1] != refusal]
-    assert others == [["untouched", "accepted"]]
+    outcomes, silent = json.loads(result.stdout)
+    counts = Counter(
+        (kind, re.sub(r"\S+ is damaged, or .*", "damaged", outcome))
+        for kind, outcome in outcomes
+    )
+    print(counts, silent)
+    unharmed = {("untouched", "equal"), ("longer", "equal"), ("flipped", "equal")}
+    assert {case for case in counts if case[1] != "damaged"} <= unharmed
+    assert counts["untouched", "equal"] == 1
+    # Bits that nothing reads, such as those of dates and of the space between records.
+    assert counts["flipped", "equal"] < counts["flipped", "damaged"]
+    assert silent > faults.FLIPS / 2
 
 
 def test_auto_passes_over_damaged_checkpoints(project, flags, zygote, whole, started):
@@ -467,11 +475,11 @@ def test_auto_passes_over_damaged_checkpoints(project, flags, zygote, whole, sta
     result = zygote.run(project, ranks.SCRIPT, "stop::2", *arguments)
     assert f"resuming from {first}, step 1" in result.stdout
     passed = [
-        f"passed over: {third} is damaged, or no checkpoint: resume from an older one",
-        f"passed over: there is no checkpoint {second} (Is a directory)",
+        rf"passed over: {third} is damaged, .* \(RuntimeError: .*\)",
+        f"passed over: there is no file {second}: pass another",
     ]
     *two, last, stopped = result.stderr.splitlines()
-    assert two == passed
+    assert all(map(re.fullmatch, passed, two)), two
     assert stopped.startswith("stopped by SIGTERM after step 3")
     # A directory is not replaced: the run says so, and goes on.
     assert last.startswith(
@@ -481,7 +489,8 @@ def test_auto_passes_over_damaged_checkpoints(project, flags, zygote, whole, sta
     third.write_bytes(content[: len(content) // 2])
     second.rmdir()
     result = zygote.run(project, "train.py", *arguments)
-    assert (result.returncode, result.stderr) == (0, f"{passed[0]}\n")
+    assert result.returncode == 0
+    assert re.fullmatch(f"{passed[0]}\n", result.stderr)
     training.check_same_run(whole, started)
 
 
@@ -495,22 +504,25 @@ def test_auto_with_nothing_good(project, flags, zygote, started):
     assert [path.read_text() for path in checkpoints(started)] == ["text"] * 3
 
 
+OTHER_VERSION = (
+    "{path} is no checkpoint of this version: finish its run with the code that saved "
+    "it, or start a new run"
+)
 REFUSED = {
-    "weights": "{path} is no checkpoint of this version: start a new run",
-    "list": "{path} is no checkpoint of this version: start a new run",
-    "tensor": "{path} is no checkpoint of this version: start a new run",
-    "future": "{path} is no checkpoint of this version: start a new run",
-    "model": "pass --model resnet18 (not cnn) to go on from {path}",
-    "settings": "{path} is of a run with --dampening 0.9, which is no flag of this "
-    "project: bring its trick back, or start a new run",
+    "weights": OTHER_VERSION,
+    "list": OTHER_VERSION,
+    "tensor": OTHER_VERSION,
+    "future": OTHER_VERSION,
+    "settings": "{path} is of a run with batch_size 9, not 4: "
+    "keep that, or start a new run with its model.pt as --init-weights",
     "classes": "{path} is of another model, or of a run with other classes: "
-    "bring it back, or start a new run",
+    "bring it back, or start a new run (",
     "images": "{path} is of a run with 9 training images, not 22: "
     "bring the data back, or start a new run",
 }
 
-SHOWN_BY_THE_DATA = {"classes", "images"}
-"""What is known when the data are: then it is too late to look for another one."""
+SEEN_LATE = {"settings", "classes", "images"}
+"""What is compared when the run is made: too late to look for another checkpoint."""
 
 
 def test_other_files_are_refused(project, flags, zygote, whole, started, tmp_path):
@@ -521,12 +533,12 @@ def test_other_files_are_refused(project, flags, zygote, whole, started, tmp_pat
         path = tmp_path / f"{name}.pt"
         arguments = (*flags, "--run-dir", tmp_path / "new", "--resume", path)
         message = one_line(zygote.run(project, "train.py", *arguments))
-        assert message == f"error: {reason.format(path=path)}\n"
+        assert message.startswith(f"error: {reason.format(path=path)}")
         shutil.copy(path, newest)
         arguments = (*flags, "--run-dir", started, "--resume", "auto")
-        if name in SHOWN_BY_THE_DATA:
+        if name in SEEN_LATE:
             message = one_line(zygote.run(project, "train.py", *arguments))
-            assert message == f"error: {reason.format(path=newest)}\n"
+            assert message.startswith(f"error: {reason.format(path=newest)}")
             continue
         result = zygote.run(project, ranks.SCRIPT, "stop::1", *arguments)
         assert result.returncode == 143, result.stderr
@@ -540,24 +552,20 @@ def test_other_files_are_refused(project, flags, zygote, whole, started, tmp_pat
 def test_checkpoint_of_a_project_with_other_tricks(
     project, flags, zygote, whole, folder, hdf5, tmp_path
 ):
-    """Tricks that were or are at work make another run; each setting is named."""
+    """It is taken if the state fits, and the log lists the settings that came and went."""
     only = Subset.of("folders", "csv", "hdf5", "resume")
     fewer = render_subset(tmp_path / "fewer", only)
     few = training.flags(only, folder, hdf5)
     training.train(zygote.run, fewer, *few, "--run-dir", tmp_path / "run")
-    for other, values, of, named in (
-        (fewer, few, whole, "--mixup-alpha 0.2"),
-        (project, flags, tmp_path / "run", "--swa-start 0.75 (not 0.5)"),
-    ):
-        path = checkpoints(of)[-1]
-        arguments = (*values, "--run-dir", tmp_path / "new", "--resume", path)
-        message = one_line(zygote.run(other, "train.py", *arguments))
-        assert f" {named} " in message
-        if other == project:
-            anew = ", or begin anew with its weights by --init-weights"
-            assert message.endswith(f" to go on from {path}{anew}\n")
-        else:
-            assert message.startswith(f"error: {path} is of a run with ")
+    path = checkpoints(tmp_path / "run")[-1]
+    arguments = (*flags, "--run-dir", tmp_path / "new", "--resume", path)
+    message = one_line(zygote.run(project, "train.py", *arguments))
+    assert f"{path} is of a run with " in message
+    path = checkpoints(whole)[2]
+    arguments = ("--run-dir", tmp_path / "newer", "--resume", path)
+    same = (*few, "--batch-size", 4, "--epochs", 3)
+    said = training.train(zygote.run, fewer, *same, *arguments)
+    assert " mixup_alpha None (was 0.2)" in said.stdout
 
 
 def test_checkpoints_move_to_other_kernels_and_layouts(folder, hdf5, zygote, tmp_path):
@@ -621,43 +629,45 @@ OTHER = {
 ALONG = {"data_on_device": {"augment": "none"}}
 """What must change with a setting, as it is refused alone."""
 
+STATES = {"model": "model", "pooling": "model", "teacher": "teacher"}
+"""Settings that stay the same because the state of a part would not fit."""
+
+WHERE = {"run_dir", "resume", "settings"}
+"""Settings that say where files are: a change of theirs is not printed."""
+
 
 def test_changed_settings(
     project, flags, zygote, whole, started, folder, hdf5, tmp_path
 ):
+    """All may change, but for those that are refused in one line, and it is printed."""
     described = zygote.run(project, faults.SCRIPT, "describe")
-    defaults, may_change, properties = json.loads(described.stdout)
+    defaults, fixed, properties = json.loads(described.stdout)
     saved = defaults | json.loads((whole / "config.json").read_text())["settings"]
     moved = tmp_path / "moved"
     shutil.copytree(hdf5, moved)
+    (tmp_path / "empty.toml").touch()
     others = OTHER | {
         "data_dir": moved,
         "run_dir": tmp_path / "new",
         "init_weights": whole / "model.pt",
         "teacher": whole / "model.pt",
         "resume": checkpoints(started)[0],
+        "settings": tmp_path / "empty.toml",
     }
     for name, described in properties.items():
-        others.setdefault(name, another(described, saved[name]))
+        if name not in others:
+            others[name] = another(described, saved[name])
     page = (ROOT / "docs/resuming.md").read_text(encoding="utf-8")
-    documented = re.findall(
-        r"`--([\w-]+)`", " ".join(re.findall(r"(?m)^\| .*`--.*", page))
-    )
-    assert {name.replace("-", "_") for name in documented} == set(may_change)
-    # Files may move, but a run without one stays so.
-    files = {"init_weights", "teacher"}
-    fixed = {*saved} - {*may_change} | files
+    for name in (*fixed, *STATES):
+        assert f"`--{name.replace('_', '-')}`" in page, name
     for name, value in others.items():
-        assert str(value) != str(saved[name]), name
         changes = dict(sorted(({name: value} | ALONG.get(name, {})).items()))
         change = [part for item in changes.items() for part in as_flag(*item)]
         copy = tmp_path / name
         shutil.copytree(started, copy)
+        shutil.copy(whole / "config.json", copy)
         resumed = checkpoints(copy)[-1]
-        arguments = [*flags, "--run-dir", copy, "--resume", resumed, *change]
-        if name == "freeze":  # A flag of several values stands only once.
-            first = arguments.index("--freeze")
-            del arguments[first : first + 2]
+        arguments = ["--device", "cpu", "--resume", resumed, *change]
         if name == "data":
             arguments += ["--data-dir", folder]
         if name == "resume":
@@ -665,19 +675,15 @@ def test_changed_settings(
             arguments += ["--run-dir", tmp_path / "newer"]
         result = zygote.run(project, "train.py", *arguments)
         if name in fixed:
-            named = [
-                f"{shlex.join(map(str, as_flag(other, saved[other])))} (not "
-                f"{'FILE' if other in files else changed})"
-                for other, changed in changes.items()
-                if other in fixed
-            ]
-            anew = ", or begin anew with its weights by --init-weights"
-            assert one_line(result) == (
-                f"error: pass {' '.join(named)} to go on from {resumed}"
-                f"{anew if name == 'freeze' else ''}\n"
-            )
+            assert f"{resumed} is of a run with {name} " in one_line(result)
+        elif name in STATES:
+            message = f"{resumed} is of another {STATES[name]}"
+            assert message in one_line(result)
         else:
             assert (result.returncode, result.stderr) == (0, ""), name
+            line = f"{name} .*{re.escape(f'(was {saved.get(name)})')}.*: the weights may"
+            printed = re.search(f"(?m)^resumed with .*{line}", result.stdout)
+            assert bool(printed) == (name not in WHERE), (name, result.stdout)
 
 
 def another(described, value):
