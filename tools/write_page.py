@@ -121,9 +121,9 @@ def read(template: Template, questions: Mapping[str, Any]) -> dict[str, Any]:
             try:
                 number = conditions.number(block.condition)
             except UnknownConstruct as error:
-                where = f"{source.path}:{block.line}"
+                where = f"{block.path}:{block.line}"
                 raise UnknownConstruct(f"{where}: {error}") from error
-            blocks.append([number, marked(block.text, given, source.path, block.line)])
+            blocks.append([number, marked(block.text, given, block.path, block.line)])
         try:
             file[1].append([conditions.number(source.condition), blocks])
         except UnknownConstruct as error:

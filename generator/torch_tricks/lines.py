@@ -1,8 +1,8 @@
 """The template as data: lines of text, each with what it takes for a project to have it.
 
 In a template every tag is an `if`, `elif`, `else` or `endif` alone on its line, and asks for
-nothing but what was chosen; one `for` goes through the tricks. So a file is a list of blocks of
-lines with conditions, and rendering is choosing among them: it gives what Copier gives, to the
+nothing but what was chosen; one `for` goes through the tricks, and an `include` in it takes the
+section of each. So a file is a list of blocks of lines with conditions, and rendering is choosing among them: it gives what Copier gives, to the
 byte, in a hundredth of the time, as a test says for every construct that the template uses.
 
 A template may be a stranger's. Nothing here runs what it holds: a condition is made of the few
@@ -13,8 +13,8 @@ a place inside the project. All else is an `UnknownConstruct`, which is left to 
 import ast
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import CodeType
@@ -47,8 +47,10 @@ class Block:
     condition: Condition
     text: str
     """With `{{ }}` where the project's names go."""
+    path: str
+    """The file of the template that has them."""
     line: int
-    """Number of its first line in the template."""
+    """Number of the first one in it."""
 
 
 @dataclass(frozen=True)
@@ -137,9 +139,20 @@ def read_template(files: Mapping[str, File], questions: Mapping[str, Any]) -> Te
         for name, question in questions.items()
         if isinstance(question, dict) and question.get("type") == "bool"
     }
-    sources = (read_source(path, files[path], rows, computed) for path in sorted(files))
+    excluded = questions.get("_exclude", [])
+    if excluded not in ([], [f"/{SECTIONS}"]):
+        raise UnknownConstruct(f"_exclude: {excluded}")
+    reader = Reader(files, rows, computed)
+    sources = (
+        reader.source(path)
+        for path in sorted(files)
+        if not (excluded and path.startswith(f"{SECTIONS}/"))
+    )
     return Template(tuple(sources), computed)
 
+
+SECTIONS = "readme-sections"
+"""The folder of the files that README.md.jinja includes; no project has it."""
 
 OF_ROWS = re.compile(
     r"catalogue\.items\(\) \| selectattr\('0', 'in', chosen\) "
@@ -160,50 +173,17 @@ def computed_condition(default: str, catalogue: Mapping[str, Any]) -> str:
 PART = re.compile(r"\{% if (?P<condition>.*?) %\}(?P<name>.*)\{% endif %\}(?P<rest>.*)")
 
 
-def read_source(
-    path: str,
-    file: File,
-    catalogue: Mapping[str, Any],
-    computed: Mapping[str, str],
-) -> Source:
-    """Reads one file: its path, part by part, and its blocks."""
-    condition: list[tuple[str, bool]] = []
-    parts = []
-    for part in path.split("/"):
-        if found := PART.fullmatch(part):
-            condition.append((found["condition"], True))
-            # Without what the condition is for, no name may be left.
-            if found["rest"] not in ("", SUFFIX):
-                raise UnknownConstruct(path)
-            part = found["name"] + found["rest"]
-        if UNREAD.search(PLACE.sub("", part)):
-            raise UnknownConstruct(path)
-        parts.append(part)
-    target = "/".join(parts)
-    try:
-        text = file.content.decode()
-    except UnicodeDecodeError as error:
-        raise UnknownConstruct(f"{path}: {error}") from error
-    if target.endswith(SUFFIX):
-        if STRIPS.search(text):
-            raise UnknownConstruct(path)
-        target = target.removesuffix(SUFFIX)
-        reader = Reader(path, catalogue, computed)
-        # By newlines alone, as Jinja counts lines.
-        blocks = tuple(reader.read(re.findall(r".*\n|.+", text)))
-    else:
-        blocks = (Block((), as_text(text), 1),)
-    return Source(path, tuple(condition), target, blocks, file.executable)
-
-
 def place_of(source: Source, answers: Mapping[str, Any]) -> str:
     """Returns where a file goes: a path inside the project.
 
     Raises:
-        UnknownConstruct: its path would lead out of the project, or into what is git's.
+        UnknownConstruct: its path would lead out of the project or into git's files, or be excluded.
     """
     place = fill(source.target, answers)
-    for part in place.split("/"):
+    parts = place.split("/")
+    if parts[0] == SECTIONS:
+        raise UnknownConstruct(f"{source.path} would be {place}")
+    for part in parts:
         if part in ("", ".", "..") or part.lower() == ".git" or "\\" in part:
             raise UnknownConstruct(f"{source.path} would be {place}")
     return place
@@ -220,95 +200,170 @@ UNREAD = re.compile(r"\{[{%#]|\r")
 STRIPS = re.compile(r"-\}\}(?!\n?\Z)")
 """Strips more than the newline at the end of a file, which `fill` strips."""
 
-TAG = re.compile(r"\s*\{% (if|elif|else|endif|for|endfor)\b ?(.*?) ?%\}\n?")
+TAG = re.compile(r"\s*\{% (if|elif|else|endif|for|endfor|include)\b ?(.*?) ?%\}\n?")
 LOOP = "name in chosen"
+SECTION = f'"template/{SECTIONS}/" ~ name ~ ".md.jinja"'
+"""The file that the loop includes of a trick."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Reader:
-    """Turns the lines of a template into blocks."""
+    """Turns the files of a template into blocks of lines."""
 
-    path: str
+    files: Mapping[str, File]
     catalogue: Mapping[str, Any]
     computed: Mapping[str, str]
 
-    def read(self, lines: Sequence[str], start: int = 1) -> Iterator[Block]:
-        """Yields the blocks of some lines, of which the first has the number `start`."""
-        # Of each `if` around a line: what must hold, and what must not since its `if`.
-        stack: list[tuple[Condition, Condition]] = []
-        texts: list[str] = []
-        loop = None
-        for number, line in enumerate(lines, start):
+    def source(self, path: str) -> Source:
+        """Reads one file: its path, part by part, and its blocks."""
+        condition: list[tuple[str, bool]] = []
+        parts = []
+        for part in path.split("/"):
+            if found := PART.fullmatch(part):
+                condition.append((found["condition"], True))
+                # Without what the condition is for, no name may be left.
+                if found["rest"] not in ("", SUFFIX):
+                    raise UnknownConstruct(path)
+                part = found["name"] + found["rest"]
+            if UNREAD.search(PLACE.sub("", part)):
+                raise UnknownConstruct(path)
+            parts.append(part)
+        target, text = "/".join(parts), self.text(path)
+        if target.endswith(SUFFIX):
+            if STRIPS.search(text):
+                raise UnknownConstruct(path)
+            blocks = tuple(Lines(self, path, split(text)).blocks())
+        else:
+            blocks = (Block((), as_text(text), path, 1),)
+        executable = self.files[path].executable
+        target = target.removesuffix(SUFFIX)
+        return Source(path, tuple(condition), target, blocks, executable)
+
+    def section(self, name: str) -> Iterator[Block]:
+        """Yields the blocks that the loop includes of a trick."""
+        path = f"{SECTIONS}/{name}.md.jinja"
+        if path not in self.files or "-}}" in self.text(path):
+            raise UnknownConstruct(path)
+        yield from Lines(self, path, split(self.text(path))).blocks()
+
+    def text(self, path: str) -> str:
+        try:
+            return self.files[path].content.decode()
+        except UnicodeDecodeError as error:
+            raise UnknownConstruct(f"{path}: {error}") from error
+
+
+def split(text: str) -> list[str]:
+    """Returns the lines of a text, by newlines alone, as Jinja counts them."""
+    return re.findall(r".*\n|.+", text)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Some lines of a file, of which the first has the number `start`."""
+
+    reader: Reader
+    path: str
+    lines: Sequence[str]
+    start: int = 1
+
+    def blocks(self, name: str | None = None) -> Iterator[Block]:
+        """Yields the blocks of the lines.
+
+        Args:
+            name: the trick of the loop around them.
+        """
+        stack: Stack = []
+        first = loop = None
+        for index, line in enumerate(self.lines):
             tag = TAG.fullmatch(line)
             if tag is None and UNREAD.search(PLACE.sub("", line)):
-                raise self.unknown(number, line)
+                raise self.unknown(index)
             if loop is not None:
                 if tag and tag.groups() == ("endfor", ""):
-                    around = joined(stack)
-                    yield from self.unroll(
-                        lines[loop : number - start], loop + start, around
-                    )
+                    yield from under(stack, self.part(loop, index).unroll())
                     loop = None
                 continue
             if tag is None:
-                texts.append(line)
+                first = index if first is None else first
                 continue
-            if texts:
-                yield Block(joined(stack), "".join(texts), number - len(texts))
-                texts = []
-            match tag[1]:
-                case "elif" | "else" | "endif" if not stack:
-                    raise self.unknown(number, line)
-                case "else" | "endif" if tag[2]:
-                    raise self.unknown(number, line)
-                case "if":
-                    stack.append((((tag[2], True),), ((tag[2], False),)))
-                case "elif":
-                    _, others = stack.pop()
-                    now = (*others, (tag[2], True))
-                    stack.append((now, (*others, (tag[2], False))))
-                case "else":
-                    _, others = stack.pop()
-                    stack.append((others, others))
-                case "endif":
-                    stack.pop()
-                case "for" if tag[2] == LOOP:
-                    loop = number - start + 1
-                case _:
-                    raise self.unknown(number, line)
+            if first is not None:
+                yield self.block(stack, first, index)
+                first = None
+            if tag[1] == "for" and tag[2] == LOOP:
+                loop = index + 1
+            elif tag[1] == "include" and tag[2] == SECTION and name is not None:
+                yield from under(stack, self.reader.section(name))
+            elif not change(stack, *tag.groups()):
+                raise self.unknown(index)
         if stack or loop is not None:
-            raise self.unknown(start + len(lines), "no end of what was begun")
-        if texts:
-            yield Block((), "".join(texts), start + len(lines) - len(texts))
+            raise self.unknown(len(self.lines))
+        if first is not None:
+            yield self.block(stack, first, len(self.lines))
 
-    def unroll(
-        self, lines: Sequence[str], start: int, around: Condition
-    ) -> Iterator[Block]:
+    def part(self, first: int, end: int) -> "Lines":
+        return Lines(self.reader, self.path, self.lines[first:end], self.start + first)
+
+    def block(self, stack: "Stack", first: int, end: int) -> Block:
+        text = "".join(self.lines[first:end])
+        return Block(joined(stack), text, self.path, self.start + first)
+
+    def unroll(self) -> Iterator[Block]:
         """Yields the blocks of a loop's body for each trick, or for each of its choices."""
-        body = list(self.read(lines, start))
-        for name, row in self.catalogue.items():
+        catalogue, computed = self.reader.catalogue, self.reader.computed
+        for name, row in catalogue.items():
+            body = list(self.blocks(name))
+            asks = {ask for block in body for ask, _ in block.condition}
             for choice in row.get("choices", [None]):
-                known = {"name": name, "catalogue": self.catalogue}
+                known = {"name": name, "catalogue": catalogue}
                 asked = f'"{name}" in chosen'
                 if choice is not None:
                     known[name], asked = choice, f'{name} == "{choice}"'
-                    for other, expression in self.computed.items():
+                    for other, expression in computed.items():
                         if names_in(parse(expression)) <= {name}:
                             known[other] = evaluate(expression, known)
-                asks = {ask for block in body for ask, _ in block.condition}
                 rest = {ask: simplified(parse(ask), known) for ask in asks}
                 for block in body:
                     condition = settle(block.condition, rest)
                     if condition is not None:
+                        whole = ((asked, True), *condition)
                         text = fill_known(block.text, known)
-                        whole = (*around, (asked, True), *condition)
-                        yield Block(whole, text, block.line)
+                        yield replace(block, condition=whole, text=text)
 
-    def unknown(self, number: int, line: str) -> UnknownConstruct:
-        return UnknownConstruct(f"{self.path}:{number}: {line.strip()}")
+    def unknown(self, index: int) -> UnknownConstruct:
+        rest = [*self.lines[index:], "no end of what was begun"]
+        return UnknownConstruct(f"{self.path}:{self.start + index}: {rest[0].strip()}")
 
 
-def joined(stack: Sequence[tuple[Condition, Condition]]) -> Condition:
+Stack = list[tuple[Condition, Condition]]
+"""Of each `if` around a line: what must hold, and what must not since its `if`."""
+
+
+def change(stack: Stack, kind: str, asked: str) -> bool:
+    """Follows a tag; returns whether it is one that may stand here."""
+    if kind == "if":
+        stack.append((((asked, True),), ((asked, False),)))
+        return True
+    if not stack or kind not in ("elif", "else", "endif"):
+        return False
+    if (kind == "elif") != bool(asked):
+        return False
+    _, others = stack.pop()
+    if kind == "elif":
+        stack.append(((*others, (asked, True)), (*others, (asked, False))))
+    elif kind == "else":
+        stack.append((others, others))
+    return True
+
+
+def under(stack: Stack, blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yields blocks that stand under tags."""
+    around = joined(stack)
+    for block in blocks:
+        yield replace(block, condition=(*around, *block.condition))
+
+
+def joined(stack: Stack) -> Condition:
     """Returns all that the tags around a line ask for."""
     return tuple(literal for now, _ in stack for literal in now)
 

@@ -85,6 +85,13 @@ def link(name, target):
     return attack
 
 
+def linked_section(work):
+    """The loop includes a file from outside the template."""
+    section = '{% include "template/readme-sections/" ~ name ~ ".md.jinja" %}'
+    write(work, "template/README.md.jinja", LOOP.replace(HEADING, f"\n{section}"))
+    link("readme-sections/folders.md.jinja", "../../../../secret/key")(work)
+
+
 def smudge(work):
     """A filter of the repository, which a bare one in the project could bring along."""
     write(work, "template/.gitattributes", "* filter=shell\n")
@@ -111,6 +118,8 @@ ATTACKS = {
     ),
     "a link to a folder": link("out", "../../../secret"),
     "a link to a file": link("README.txt.jinja", "../../../secret/key"),
+    "a link to a section": linked_section,
+    "an include of another file": anywhere('{% include "../../secret/key" %}\n'),
     "tasks": in_questions("_tasks", "", ["touch ran"]),
     "migrations": in_questions("_migrations", "", [{"command": "touch ran"}]),
     "extensions": in_questions("_jinja_extensions", "", ["os.system"]),
@@ -221,6 +230,9 @@ def test_no_command_runs_or_leaves_its_folder(stranger, attack, commands):
         assert hooks(stranger) == of_git, command
         fresh = stranger.parent / "fresh"
         assert not (fresh / ".git").exists(), command
+        for project in (stranger, fresh):
+            readme = project / "README.md"
+            assert not readme.exists() or "secret" not in readme.read_text(), command
         git(stranger, "reset", "--quiet", "--hard")
         git(stranger, "clean", "--quiet", "--force", "-d")
         shutil.rmtree(fresh, ignore_errors=True)

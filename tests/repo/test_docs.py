@@ -140,10 +140,10 @@ def test_the_readme_names_functions_that_a_trick_changes(form, trick):
 def test_the_readme_of_every_project_has_whole_sections():
     config = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
     environment = jinja2.Environment(
-        **config["_envops"] | {"undefined": StrictUndefined}
+        **config["_envops"] | {"undefined": StrictUndefined},
+        loader=jinja2.FileSystemLoader(ROOT),
     )
-    source = (ROOT / "template" / "README.md.jinja").read_text(encoding="utf-8")
-    template = environment.from_string(source)
+    template = environment.get_template("template/README.md.jinja")
     titles = {trick.name: trick.title for trick in TRICKS}
     names = {"project_name": "A", "description": "B", "package_name": "c"}
     computed = {

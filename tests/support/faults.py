@@ -20,9 +20,6 @@ from typing import Any
 
 PACKAGE = "leaf_diseases"
 SCRIPT = __file__
-FLIPS = 2000
-"""Copies of a checkpoint that have one bit flipped, in all its parts and in its end."""
-
 SAVING = (
     "open aside",
     "write",
@@ -231,7 +228,7 @@ def describe() -> None:
     print(json.dumps([defaults, FIXED, properties]))
 
 
-def damage(path: str, seed: str) -> None:
+def damage(path: str, seed: str, flips: str) -> None:
     """Damages copies of a checkpoint, and prints how reading each of them ended.
 
     Then it prints how many of those that are refused torch.load() would take for others.
@@ -243,7 +240,8 @@ def damage(path: str, seed: str) -> None:
     good = read_checkpoint(Path(path)).state
     outcomes, silent = [], 0
     copy = Path(path).with_name("damaged.pt")
-    for kind, content in damages(Path(path), random.Random(int(seed))):
+    rng = random.Random(int(seed))
+    for kind, content in damages(Path(path), int(flips), rng):
         copy.write_bytes(content)
         try:
             with redirect_stdout(io.StringIO()):
@@ -276,8 +274,14 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and repr(one) == repr(other)
 
 
-def damages(path: Path, rng: random.Random) -> Iterator[tuple[str, bytes]]:
-    """Yields damaged contents of a checkpoint after the good one, with the kind of each."""
+def damages(
+    path: Path, flips: int, rng: random.Random
+) -> Iterator[tuple[str, bytes]]:
+    """Yields damaged contents of a checkpoint after the good one, with the kind of each.
+
+    A bit is flipped in each of `flips` copies, and in the directory of the archive, which
+    is at its end, of as many.
+    """
     good = path.read_bytes()
     yield "untouched", good
     for hundredth in range(100):
@@ -285,9 +289,9 @@ def damages(path: Path, rng: random.Random) -> Iterator[tuple[str, bytes]]:
     with zipfile.ZipFile(path) as archive:
         names = good[archive.start_dir :]
     for whole in (good, names):
-        for index in range(FLIPS):
+        for index in range(flips):
             # One in each of so many equal stretches: no part is left out.
-            start, stop = (len(whole) * i // FLIPS for i in (index, index + 1))
+            start, stop = (len(whole) * i // flips for i in (index, index + 1))
             flipped = bytearray(good)
             flipped[rng.randrange(start, stop) - len(whole)] ^= 1 << rng.randrange(8)
             yield "flipped", bytes(flipped)
@@ -350,6 +354,7 @@ def others(directory: str, source: str) -> None:
         "weights": checkpoint["model"],
         "list": [1, 2],
         "tensor": torch.zeros(3),
+        "past": checkpoint | {"format": checkpoint["format"] - 1},
         "future": checkpoint | {"format": checkpoint["format"] + 1},
         "classes": checkpoint
         | {
@@ -357,7 +362,7 @@ def others(directory: str, source: str) -> None:
         },
         "settings": checkpoint
         | {"settings": checkpoint["settings"] | {"batch_size": 9}},
-        "images": checkpoint | {"images": 9},
+        "samples": checkpoint | {"samples": 9},
     }
     for name, content in contents.items():
         path = Path(directory, f"{name}.pt")

@@ -134,6 +134,8 @@ def trick(tree: Path) -> None:
     chosen = f'{{% if "{NEW_TRICK}" in chosen %}}'
     path = tree / PACKAGE / "optim" / f"{chosen}signs.py{{% endif %}}"
     path.write_text(MODULE, encoding="utf-8")
+    section = tree / "template" / "readme-sections" / f"{NEW_TRICK}.md.jinja"
+    section.write_text("The optimizer gets their signs.\n\n", encoding="utf-8")
     for name, after, lines in (
         (
             f"{PACKAGE}/settings.py.jinja",

@@ -2,10 +2,11 @@
 
 import difflib
 import random
+import shutil
 from pathlib import Path
 
 import pytest
-from rendering import render, render_with_copier
+from rendering import all_answers, render, render_version, render_with_copier
 from subsets import ROOT, TRICKS, Subset, covering_array
 from torch_tricks.catalogue import own_questions
 from torch_tricks.lines import UnknownConstruct, files_in, read_template
@@ -127,5 +128,93 @@ def test_no_project_may_have_what_the_template_has_not():
     """All files of the template are read, and all conditions can be asked."""
     template = read_template(files_in(ROOT / "template"), own_questions())
     paths = {source.path for source in template.sources}
+    paths |= {block.path for source in template.sources for block in source.blocks}
     files = (path for path in (ROOT / "template").rglob("*") if path.is_file())
     assert paths == {str(path.relative_to(ROOT / "template")) for path in files}
+
+
+LOOP = "{% for name in chosen %}\nTAG\n{% endfor %}\n"
+INCLUDE = '{% include "template/readme-sections/" ~ name ~ ".md.jinja" %}'
+
+
+def with_sections(
+    directory: Path, text: str, loop: str = LOOP.replace("TAG", INCLUDE)
+) -> Path:
+    """Writes a template whose only file includes a section with this text for each trick."""
+    folder = directory / "template" / "readme-sections"
+    folder.mkdir(parents=True)
+    for trick in TRICKS:
+        (folder / f"{trick.name}.md.jinja").write_text(text, encoding="utf-8")
+    (folder.parent / "notes.txt.jinja").write_text(loop, encoding="utf-8")
+    shutil.copy(ROOT / "copier.yml", directory)
+    return directory
+
+
+SECTION = """
+{% if name == "seeding" %}
+{{ package_name }} {{ name }}
+{% elif "folders" in chosen and parallel == "none" %}
+    two
+  {% else %}
+three
+{% endif %}
+at the end"""
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_sections_equal_those_of_copier(preset, tmp_path):
+    tag = f'{{% if "swa" in chosen %}}\n{INCLUDE}\n{{% endif %}}'
+    template = with_sections(tmp_path / "work", SECTION, LOOP.replace("TAG", tag))
+    answers = all_answers({"preset": preset})
+    files = read_template(files_in(template / "template"), own_questions())
+    copied = render_version(template, tmp_path / "copier", {"preset": preset})
+    assert files.render(answers) == {
+        path.name: path.read_text(encoding="utf-8") for path in copied.iterdir()
+    }
+
+
+@pytest.mark.parametrize("tag", [INCLUDE, "{% for name in chosen %}", "{% set x = 1 %}"])
+def test_a_tag_in_a_section_is_named_with_its_place(tag, tmp_path):
+    template = with_sections(tmp_path, f"first\n{tag}\n")
+    place = r"^readme-sections/folders\.md\.jinja:[23]: "
+    with pytest.raises(UnknownConstruct, match=place):
+        read_template(files_in(template / "template"), own_questions())
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        '{% include "template/readme-sections/" ~ name ~ ".md" %}',
+        '{% include "copier.yml" %}',
+        INCLUDE.replace(" %}", " ignore missing %}"),
+    ],
+)
+def test_nothing_but_the_section_of_a_trick_is_included(tag, tmp_path):
+    template = with_sections(tmp_path, "text\n", LOOP.replace("TAG", tag))
+    with pytest.raises(UnknownConstruct, match=r"^notes\.txt\.jinja:2: "):
+        read_template(files_in(template / "template"), own_questions())
+
+
+@pytest.mark.parametrize("text", [None, "{{ name -}}"])
+def test_a_section_that_only_copier_can_include_is_named(text, tmp_path):
+    template = with_sections(tmp_path, "text\n") / "template"
+    path = template / "readme-sections" / "swa.md.jinja"
+    path.unlink() if text is None else path.write_text(text)
+    with pytest.raises(UnknownConstruct, match=r"^readme-sections/swa\.md\.jinja"):
+        read_template(files_in(template), own_questions())
+
+
+def test_a_file_that_copier_would_exclude_is_left_to_it(tmp_path):
+    name = '{% if "swa" in chosen %}readme-sections{% endif %}'
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "a.txt").write_text("text")
+    template = read_template(files_in(tmp_path), own_questions())
+    assert template.render(all_answers({"preset": "minimal"})) == {}
+    with pytest.raises(UnknownConstruct, match="would be readme-sections/a.txt"):
+        template.render(all_answers({"preset": "everything"}))
+
+
+@pytest.mark.parametrize("excluded", [["*.md"], ["/readme-sections", "*.md"], None])
+def test_other_files_are_excluded_by_copier_alone(excluded, tmp_path):
+    with pytest.raises(UnknownConstruct, match="_exclude"):
+        read_template({}, own_questions() | {"_exclude": excluded})
