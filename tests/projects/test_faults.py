@@ -573,10 +573,12 @@ def test_checkpoint_of_a_project_with_other_tricks(
     assert "is of another optimizer" in message
     more = Subset.of("folders", "csv", "hdf5", "resume", "mixup", "amp")
     projects = (render_subset(tmp_path / "more", more), fewer)
-    line = r"resumed with .*mixup_alpha {} \(was {}\).*: the weights may end in other bits"
+    line = (
+        r"resumed with .*mixup_alpha {} \(was {}\).*: the weights may end in other bits"
+    )
     changes = (line.format("0.2", "None"), line.format("None", "0.2"))
     for other, change in zip(projects, changes, strict=True):
-        directory = path.parents[1].with_name(other.name)
+        directory = tmp_path / f"run-of-{other.name}"
         arguments = (*few, "--epochs", 9, "--max-steps", 4, "--run-dir", directory)
         result = zygote.run(other, "train.py", *arguments, "--resume", path)
         assert (result.returncode, result.stderr) == (0, "")
@@ -697,7 +699,9 @@ def test_changed_settings(
             assert message in one_line(result)
         else:
             assert (result.returncode, result.stderr) == (0, ""), name
-            line = f"{name} .*{re.escape(f'(was {saved.get(name)})')}.*: the weights may"
+            line = (
+                f"{name} .*{re.escape(f'(was {saved.get(name)})')}.*: the weights may"
+            )
             printed = re.search(f"(?m)^resumed with .*{line}", result.stdout)
             assert bool(printed) == (name not in WHERE), (name, result.stdout)
 

@@ -1,8 +1,10 @@
 """Every subset of the tricks: rendered, and each different file read."""
 
+import ast
 import re
 import shutil
 import subprocess
+from graphlib import TopologicalSorter
 from itertools import product
 from pathlib import Path
 
@@ -233,6 +235,37 @@ def test_every_trace_is_in_the_full_projects_that_may_have_it(full_projects):
         files = [project / name for project in full_projects.values()]
         text = "".join(file.read_text("utf-8") for file in files if file.exists())
         assert all(re.search(exception, text) for exception in exceptions), name
+
+
+def test_imports_run_neither_up_nor_in_circles(full_projects):
+    """Neither between modules nor between rooms: the folders, and modules beside them."""
+    for name, project in full_projects.items():
+        modules = imports_of_modules(project / PACKAGE)
+        scripts = {path.stem for path in project.glob("*.py")}
+        up = {module: named & scripts for module, named in modules.items()}
+        assert not any(up.values()), (name, up)
+        rooms: dict[str, set[str]] = {}
+        for module, named in modules.items():
+            room = module.partition(".")[0]
+            others = {each.partition(".")[0] for each in named} - {room}
+            rooms[room] = rooms.get(room, set()) | others
+        for graph in (modules, rooms):
+            TopologicalSorter(graph).prepare()  # Raises an error that names a circle.
+
+
+def imports_of_modules(package: Path) -> dict[str, set[str]]:
+    """Which modules each module of a package imports, by their names in it."""
+    found = {}
+    for path in package.rglob("*.py"):
+        room = path.relative_to(package).parent.parts
+        named = found[".".join((*room, path.stem))] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                named.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                above = room[: len(room) + 1 - node.level] if node.level else ()
+                named.add(".".join((*above, *filter(None, [node.module]))))
+    return found
 
 
 LOOP, MODULE, MANIFEST = "train.py", f"{PACKAGE}/files.py", "pyproject.toml"

@@ -274,9 +274,7 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and repr(one) == repr(other)
 
 
-def damages(
-    path: Path, flips: int, rng: random.Random
-) -> Iterator[tuple[str, bytes]]:
+def damages(path: Path, flips: int, rng: random.Random) -> Iterator[tuple[str, bytes]]:
     """Yields damaged contents of a checkpoint after the good one, with the kind of each.
 
     A bit is flipped in each of `flips` copies, and in the directory of the archive, which
