@@ -118,7 +118,10 @@ def start_loops(
             for call in calls:
                 call()
             yield calls
-        metrics = [(line["train_loss"], line["train_accuracy"]) for line in run.history]
+        metrics = [
+            (line["train_loss"], line["train_accuracy"])
+            for line in run.progress.history
+        ]
         weights = run.model.state_dict()
         for loop in loops:
             torch.testing.assert_close(loop.model.state_dict(), weights, rtol=0, atol=0)
@@ -128,12 +131,13 @@ def start_loops(
 
 def train_epoch(train: ModuleType, run: Any) -> None:
     """Trains one epoch of a project, without its evaluation."""
-    torch.manual_seed(run.epoch)  # Of dropout and of mixup.
+    torch.manual_seed(run.progress.epoch)  # Of dropout and of mixup.
     # The bar of a run whose errors go to no terminal is not drawn.
     with contextlib.redirect_stderr(io.StringIO()):
         line = train.train_epoch(run)
-    run.history.append(line)
-    run.epoch, run.batch = run.epoch + 1, 0
+    run.progress.history.append(line)
+    run.progress.epoch += 1
+    run.progress.batch = 0
 
 
 def make_run(train: ModuleType, directory: Path, steps: int, **options: Any) -> Any:

@@ -190,7 +190,7 @@ def serve(project: Path) -> None:
             if command == "start":
                 run = make_run(train, Path(directory), image_size=32, **options)
             elif command == "train":
-                run.batch, before = 0, time.process_time()
+                run.progress.batch, before = 0, time.process_time()
                 train.train_epoch(run)
                 answer = time.process_time() - before
             elif command == "peak":
@@ -230,7 +230,11 @@ def count_in_epoch(train: ModuleType, run: Any, synchronised: bool) -> dict[str,
                 for event in profile.events()
                 if event.name.startswith("c10d::") and "reduce_scatter" in event.name
             ]
-    return {"calls": len(travelled), "bytes": sum(travelled), "steps": run.step}
+    return {
+        "calls": len(travelled),
+        "bytes": sum(travelled),
+        "steps": run.progress.step,
+    }
 
 
 def always_synchronise(*_: Any, **__: Any) -> AbstractContextManager[None]:

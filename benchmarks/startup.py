@@ -22,7 +22,7 @@ def step_and_leave(run):
 
 train.optimizer_step = step_and_leave
 sys.argv += ["--device", "cpu", "--num-workers", "0"]
-train.main(train.tyro.cli(train.Settings, description=train.__doc__))
+train.main(train.parse_settings(train.__doc__))
 """
 PROGRAMS = {
     "import of train.py": "import os, train; os._exit(0)",

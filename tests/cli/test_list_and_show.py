@@ -100,7 +100,7 @@ class TestShow:
         output = run("show", "swa")
         assert "From `--swa-start` (0.75) on" in output
         assert "<https://arxiv.org/abs/1803.05407>" in output
-        assert "\n+    run.swa.update(run.step)\n" in output
+        assert "\n+    run.swa.update(run.progress.step)\n" in output
         assert "+class WeightAverage" in output
         assert ".copier-answers.yml" not in output
         assert ("run.scaler" in output) == inside

@@ -185,9 +185,9 @@ def tensorboard() -> Edit:
 def write_text("""
     scalars = """        write_text(path, "".join(lines))
     writer = SummaryWriter(run.directory)
-    for name, value in run.history[-1].items():
+    for name, value in run.progress.history[-1].items():
         if isinstance(value, float):
-            writer.add_scalar(name, value, run.step)
+            writer.add_scalar(name, value, run.progress.step)
     writer.close()
 """
     return {

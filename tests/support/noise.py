@@ -80,7 +80,7 @@ def gain(train: Any, run: Any) -> float:
     gains = []
     for epoch in range(run.settings.epochs):
         train.train_epoch(run)
-        run.epoch += 1
+        run.progress.epoch += 1
         if epoch >= run.settings.epochs // 2:
             models = run.model, train.evaluation_model(run)
             plain, averaged = (train.evaluate(run, model) for model in models)

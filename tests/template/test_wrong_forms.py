@@ -239,7 +239,8 @@ def loss_divided_by_the_number_of_batches(tree, text):
 
 def count_batches(tree: ast.Module) -> None:
     """Updates where a number of batches divides, and not where a window ends."""
-    test = ast.parse("run.batch % run.settings.accumulation_steps == 0", mode="eval")
+    remainder = "run.progress.batch % run.settings.accumulation_steps"
+    test = ast.parse(f"{remainder} == 0", mode="eval")
     for function in functions(tree):
         if "Window" in ast.unparse(function.args):
             function.body = [
@@ -329,9 +330,9 @@ def prefix_cut_by_its_length(tree, text):
 
 
 def save_no_parts(tree: ast.Module) -> None:
-    """Leaves the states of the run's parts out of what is saved with its place."""
+    """Leaves the states of the run's parts out of what is saved."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Dict) and "'batch': run.batch" in ast.unparse(node):
+        if isinstance(node, ast.Dict) and "'format': FORMAT" in ast.unparse(node):
             node.values = [v for k, v in zip(node.keys, node.values, strict=True) if k]
             node.keys = [key for key in node.keys if key]
 
@@ -346,17 +347,20 @@ def checkpoint_of_half_the_state(tree, text):
     listed = {"model", "optimizer", "scheduler"}
     if "amp_dtype" in text or "scaler" in text:
         listed.add("scaler")
-    needed = {*listed, "epoch", "batch", "step", "random"}
+    place = {"epoch", "batch", "step"}
+    needed = {*listed, *place, "random"}
     if "def parts" in text:
-        needed = listed
+        needed = {*listed, *place}
     for node in ast.walk(tree):
         if isinstance(node, ast.Dict):
             keys = {key.value for key in node.keys if isinstance(key, ast.Constant)}
             # What has a state of its own is listed by the run, and saved with the rest.
             entries = zip(node.keys, node.values, strict=True)
             if any("run.parts" in ast.unparse(v) for k, v in entries if not k):
-                keys |= listed
-            saves = "optimizer" in keys or ("epoch" in keys and "run.parts" in text)
+                keys |= {*listed, "progress"}
+            if "progress" in keys:
+                keys |= place
+            saves = "optimizer" in keys or ("settings" in keys and "run.parts" in text)
             if saves and not needed <= keys:
                 yield f"only {sorted(keys)}"
 
@@ -434,11 +438,19 @@ WAITS = ("synchronize", "sums.compute", "step_record", "is_finite")
     read_the_clock_first,
 )
 def clock_read_before_the_device_is_done(tree, text):
-    """A time is read again, or subtracted from, and no line above waits for the device."""
+    """A time is read again, or subtracted from, and no line above waits for the device.
+
+    What a state dict holds is read where the states of all parts are collected.
+    """
     for body in (*functions(tree), outside(tree)):
         waits = [wait.lineno for name in WAITS for wait in calls(body, name)]
         again = sorted(clocks(body), key=lambda clock: clock.lineno)[1:]
-        for stop in (*again, *differences_of_times(body)):
+        stops = [*again, *differences_of_times(body)]
+        if getattr(body, "name", "") == "state_dict":
+            stops = []
+        elif "run.parts" in ast.unparse(body):
+            stops += calls(body, "state_dict")
+        for stop in stops:
             if not any(wait < stop.lineno for wait in waits):
                 yield stop
 
