@@ -636,7 +636,7 @@ def test_files_never_run_code(project, flags, zygote, whole, started, folder, tm
 
 OTHER = {
     "data": "folder",
-    "model": "resnet18",
+    "model": "mobilenet_v3_small",  # It has the names of weights that are frozen.
     "freeze": "'features.2.*' '*.bias'",
     "milestones": "0.4 0.8",
     "lr": 0.1,
@@ -664,6 +664,7 @@ def test_changed_settings(
     moved = tmp_path / "moved"
     shutil.copytree(hdf5, moved)
     (tmp_path / "empty.toml").touch()
+    shutil.copy(whole / "config.json", started)
     others = OTHER | {
         "data_dir": moved,
         "run_dir": tmp_path / "new",
@@ -683,7 +684,6 @@ def test_changed_settings(
         change = [part for item in changes.items() for part in as_flag(*item)]
         copy = tmp_path / name
         shutil.copytree(started, copy)
-        shutil.copy(whole / "config.json", copy)
         resumed = checkpoints(copy)[-1]
         arguments = ["--device", "cpu", "--resume", resumed, *change]
         if name == "data":
