@@ -297,6 +297,10 @@ def damages(path: Path, flips: int, rng: random.Random) -> Iterator[tuple[str, b
     yield "empty", b""
     yield "text", b"This is a text file.\n" * 99
     yield "zeros", bytes(len(good))
+    foreign = io.BytesIO()
+    with zipfile.ZipFile(foreign, "w") as archive:
+        archive.writestr("text.txt", "This is a text file.")
+    yield "foreign", foreign.getvalue()
 
 
 class RunsCode:
