@@ -36,9 +36,6 @@ class Trick:
     """The flags of each of its choices."""
     depends: tuple[str, ...] = ()
     """What a project with it requires, such as `h5py>=3.12`."""
-    words: tuple[str, ...] = ()
-    words_of: Mapping[str, list[str]] = field(default_factory=dict)
-    """The words of each of its choices."""
 
 
 def module_of(requirement: str) -> str:

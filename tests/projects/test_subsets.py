@@ -295,7 +295,7 @@ def test_what_a_row_and_its_module_say_need_not_be_listed(line, trick):
         if f" is a trace of {trick}," in found
     }
     assert finding.startswith("train.py:2: ")
-    assert finding.endswith(f"narrow the words of {trick} in copier.yml")
+    assert finding.endswith(f"narrow the words of {trick} in tests/support/words.yml")
 
 
 @pytest.mark.parametrize(("chosen", "other"), [("ddp", "fsdp"), ("fsdp", "ddp")])

@@ -70,13 +70,6 @@ def before_practices(tree: Path) -> None:
     for name in PRACTICES:
         text = re.sub(rf"^    {name}:\n(?:      .*\n)+", "", text, flags=re.MULTILINE)
         text = text.replace(f"'{name}' in chosen", "true")
-    # Their words are others' too, by a name that they were given first.
-    text = re.sub(
-        r"^        - \*(image_files|input_images|trained|config)\n",
-        "",
-        text,
-        flags=re.MULTILINE,
-    )
     (tree / "copier.yml").write_text(text, encoding="utf-8")
     template = tree / "template"
     for path in sorted(template.rglob("*"), reverse=True):
