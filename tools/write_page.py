@@ -8,13 +8,13 @@ import argparse
 import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
 from markdown import markdown
 from torch_tricks import lines
-from torch_tricks.catalogue import own_catalogue, own_questions
+from torch_tricks.catalogue import Trick, own_catalogue, own_questions, read_catalogue
 from torch_tricks.git import git
 from torch_tricks.lines import (
     PLACE,
@@ -23,7 +23,7 @@ from torch_tricks.lines import (
     Template,
     UnknownConstruct,
 )
-from torch_tricks.quick import own_version, reserved_names
+from torch_tricks.quick import Expressions, own_version, reserved_names
 from torch_tricks.template import PUBLISHED
 
 ROOT = Path(__file__).parents[1]
@@ -44,14 +44,17 @@ FILLED_IN = {
 }
 
 Tree = list[Any]
-"""A condition: `["in", trick]`, `["==", "parallel", form]`, and `and`, `or` and `not` of trees."""
+"""A condition: `["in", trick]`, `["==", question, choice]`, and `and`, `or` and `not` of trees."""
 
 
 class Conditions:
     """Numbers what blocks ask for, so that each is asked once."""
 
-    def __init__(self, computed: Mapping[str, str], given: Mapping[str, Any]) -> None:
-        self.computed, self.given = computed, given
+    def __init__(
+        self, template: Template, tricks: Container[str], given: Mapping[str, Any]
+    ) -> None:
+        self.computed, self.choices = template.computed, template.choices
+        self.tricks, self.given = tricks, given
         self.trees: list[Tree] = []
         self.numbers: dict[Condition, int] = {}
 
@@ -84,15 +87,16 @@ class Conditions:
                 positive = ast.In() if isinstance(op, ast.NotIn) else ast.Eq()
                 return ["not", self.tree(ast.Compare(left, [positive], right))]
             case ast.Compare(ast.Constant(str(name)), [ast.In()], [ast.Name("chosen")]):
-                if name in own_catalogue():
+                if name in self.tricks:
                     return ["in", name]
-            case ast.Compare(ast.Name("parallel"), [ast.Eq()], [ast.Constant(form)]):
-                return ["==", "parallel", form]
-            case ast.Compare(ast.Name("parallel"), [ast.In()], [ast.Tuple(forms)]):
-                each = (ast.Compare(node.left, [ast.Eq()], [form]) for form in forms)
+            case ast.Compare(ast.Name(name), [ast.Eq()], [ast.Constant(choice)]):
+                if name in self.choices:
+                    return ["==", name, choice]
+            case ast.Compare(ast.Name(), [ast.In()], [ast.Tuple(choices)]):
+                each = (ast.Compare(node.left, [ast.Eq()], [one]) for one in choices)
                 return ["or", *map(self.tree, each)]
             case ast.Name("chosen"):
-                return ["or", *(["in", name] for name in own_catalogue())]
+                return ["or", *(["in", name] for name in self.tricks)]
             case ast.Name(name) if name in self.computed:
                 return self.tree(lines.parse(self.computed[name]))
             case ast.Name(name) if name in self.given:
@@ -108,7 +112,8 @@ def read(template: Template, questions: Mapping[str, Any]) -> dict[str, Any]:
         UnknownConstruct: the page does not know something in it; it says where that is.
     """
     given = {name: questions[name]["default"] for name in ("author", "description")}
-    conditions = Conditions(template.computed, given)
+    tricks = read_catalogue(questions)
+    conditions = Conditions(template, tricks, given)
     files: dict[str, list[Any]] = {}
     for source in template.sources:
         # Several templates of one file never have their conditions met together.
@@ -132,9 +137,9 @@ def read(template: Template, questions: Mapping[str, Any]) -> dict[str, Any]:
         "names": {mark: name for name, mark in MARKS.items()},
         "conditions": conditions.trees,
         "files": [[path, *file] for path, file in files.items()],
-        "tricks": [trick_of(name) for name in own_catalogue()],
+        "tricks": [shown(trick) for trick in tricks.values()],
         "presets": choices_of(questions["preset"]),
-        "forms": choices_of(questions["parallel"]),
+        "questions": [question_of(name, questions) for name in template.choices],
         "reserved": sorted(reserved_names(own_version())),
         "given": given,
     }
@@ -168,13 +173,24 @@ def marked(text: str, given: Mapping[str, Any], path: str, line: int) -> str:
     return PLACE.sub(value, text)
 
 
-def trick_of(name: str) -> dict[str, Any]:
+def shown(trick: Trick) -> dict[str, Any]:
     """Returns what the page says of a trick, and what it goes with."""
-    trick = own_catalogue()[name]
     entries = ("name", "title", "buys", "group", "wants", "recommended")
-    lists = ("goes_with", "needs", "excludes", "forms", "choices")
+    lists = ("goes_with", "needs", "excludes", "works_with", "choices")
     values = {entry: getattr(trick, entry) for entry in (*entries, *lists)}
     return {entry: value for entry, value in values.items() if value}
+
+
+def question_of(name: str, questions: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a question with choices: what it has by default in each preset, and which ask it."""
+    expressions = Expressions(questions)
+    presets = {preset: {"preset": preset} for preset in choices_of(questions["preset"])}
+    return {
+        "name": name,
+        "choices": choices_of(questions[name]),
+        "defaults": {p: expressions.default(name, one) for p, one in presets.items()},
+        "asked": [p for p, one in presets.items() if expressions.asks(name, one)],
+    }
 
 
 def choices_of(question: Mapping[str, Any]) -> dict[str, str]:

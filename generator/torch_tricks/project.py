@@ -168,7 +168,8 @@ class Project:
         rendering.questions.check_preset(answers["preset"])
         if LIST in rendering.recorded:
             rendering.questions.check(answers)
-        for name in rendering.recorded.keys() & ABOUT_THE_OWNER:
+        single = ABOUT_THE_OWNER.union(rendering.questions.choices)
+        for name in rendering.recorded.keys() & single:
             if str(answers[name]) != rendering.answers[name]:
                 raise Refusal(
                     f"{name} in {ANSWERS_FILE} cannot be {answers[name]}: correct it, or run "

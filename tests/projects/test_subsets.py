@@ -126,7 +126,8 @@ def test_no_subset_is_left_out():
     assert everything(parallel="none").tricks == [
         trick.name
         for trick in catalogue()
-        if trick.name != "parallel" and "none" in (trick.parallel or ("none",))
+        if trick.name != "parallel"
+        and "none" in trick.works_with.get("parallel", ("none",))
         if not trick.excludes
     ]
 

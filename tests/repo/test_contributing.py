@@ -23,7 +23,7 @@ from inspection import PACKAGE, WORDS
 from packaging.requirements import Requirement
 from packaging.version import Version
 from rendering import render
-from subsets import TRICKS, Subset, everything
+from subsets import TRICKS, Subset, everything, forms_of
 from torch_tricks.catalogue import Trick, module_of
 
 ROOT = Path(__file__).parents[2]
@@ -106,12 +106,12 @@ class TestRowOfTheCatalogue:
 
     def test_depends(self, trick, projects):
         """What a row depends on is in each place; all that lack are shown."""
-        form = trick.forms[0] if trick.forms else "none"
+        form = forms_of(trick)[0] if forms_of(trick) else "none"
         with_it, without = projects(trick.name), projects(None, form)
         assert "\n".join(missing_dependencies(trick, with_it, without)) == ""
 
     def test_flags(self, trick, projects):
-        form = trick.forms[0] if trick.forms else "none"
+        form = forms_of(trick)[0] if forms_of(trick) else "none"
         without = [flags(projects(needed)) for needed in trick.needs]
         without.append(flags(projects(None, form)))
         added = flags(projects(trick.name)) - set().union(*without)
@@ -195,8 +195,8 @@ def projects(tmp_path_factory):
         if trick == "parallel":
             form = "dp"
         row = next((row for row in TRICKS if row.name == trick), None)
-        if row and row.forms:
-            form = row.forms[0]
+        if row and forms_of(row):
+            form = forms_of(row)[0]
         listed = [trick] if row and not row.choices else []
         directory = tmp_path_factory.mktemp("project")
         return text_files(render(directory, Subset.of(*listed, parallel=form).answers))

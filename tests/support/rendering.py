@@ -53,8 +53,7 @@ def all_answers(answers: Mapping[str, Any]) -> dict[str, Any]:
     given = {"preset": "recommended", **PROJECT, **answers}
     preset = given["preset"]
     given.setdefault("parallel", "dp" if preset == "everything" else "none")
-    rows = own_questions()["catalogue"]["default"]
-    chosen = choose(rows, preset, given["parallel"], given.get("tricks", []))
+    chosen = choose(own_questions(), preset, given, given.get("tricks", []))
     given |= {"package_name": PACKAGE, "author": "", "description": DESCRIPTION}
     recorded = {"_src_path": str(template_copy())} | given
     if preset != "custom":
