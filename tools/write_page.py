@@ -23,7 +23,7 @@ from torch_tricks.lines import (
     Template,
     UnknownConstruct,
 )
-from torch_tricks.quick import Expressions, own_version, reserved_names
+from torch_tricks.quick import Expressions, Version, reserved_names
 from torch_tricks.template import PUBLISHED
 
 ROOT = Path(__file__).parents[1]
@@ -140,7 +140,7 @@ def read(template: Template, questions: Mapping[str, Any]) -> dict[str, Any]:
         "tricks": [shown(trick) for trick in tricks.values()],
         "presets": choices_of(questions["preset"]),
         "questions": [question_of(name, questions) for name in template.choices],
-        "reserved": sorted(reserved_names(own_version())),
+        "reserved": sorted(reserved_names(Version(questions, {}, ""))),
         "given": given,
     }
 
