@@ -12,6 +12,7 @@ from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
+from jinja2 import TemplateError
 from markdown import markdown
 from torch_tricks import lines
 from torch_tricks.catalogue import Trick, own_catalogue, own_questions, read_catalogue
@@ -23,7 +24,7 @@ from torch_tricks.lines import (
     Template,
     UnknownConstruct,
 )
-from torch_tricks.quick import Expressions, Version, reserved_names
+from torch_tricks.quick import Expressions, own_version, reserved_names
 from torch_tricks.template import PUBLISHED
 
 ROOT = Path(__file__).parents[1]
@@ -140,7 +141,7 @@ def read(template: Template, questions: Mapping[str, Any]) -> dict[str, Any]:
         "tricks": [shown(trick) for trick in tricks.values()],
         "presets": choices_of(questions["preset"]),
         "questions": [question_of(name, questions) for name in template.choices],
-        "reserved": sorted(reserved_names(Version(questions, {}, ""))),
+        "reserved": sorted(reserved_names(own_version())),
         "given": given,
     }
 
@@ -182,15 +183,20 @@ def shown(trick: Trick) -> dict[str, Any]:
 
 
 def question_of(name: str, questions: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a question with choices: what it has by default in each preset, and which ask it."""
-    expressions = Expressions(questions)
+    """Returns a question with choices: what it has by default in each preset, and which ask it.
+
+    Raises:
+        UnknownConstruct: Jinja's sandbox refuses an expression.
+    """
     presets = {preset: {"preset": preset} for preset in choices_of(questions["preset"])}
-    return {
-        "name": name,
-        "choices": choices_of(questions[name]),
-        "defaults": {p: expressions.default(name, one) for p, one in presets.items()},
-        "asked": [p for p, one in presets.items() if expressions.asks(name, one)],
-    }
+    try:
+        ask = Expressions(questions)
+        defaults = {preset: ask.default(name, one) for preset, one in presets.items()}
+        asked = [preset for preset, one in presets.items() if ask.asks(name, one)]
+    except TemplateError as error:
+        raise UnknownConstruct(f"copier.yml: {error}") from error
+    choices = choices_of(questions[name])
+    return {"name": name, "choices": choices, "defaults": defaults, "asked": asked}
 
 
 def choices_of(question: Mapping[str, Any]) -> dict[str, str]:

@@ -191,12 +191,13 @@ def complete(version: Version, given: Mapping[str, Any]) -> dict[str, Any] | Non
     """Returns the answers to all questions, or None if some are not allowed or not given."""
     from jinja2 import TemplateError
 
-    questions, expressions = version.questions, version.expressions
+    questions = version.questions
     known = {*ORDER, "preset", *questions.choices, LIST}
     about = [given.get(name) for name in ORDER]
     if questions.asked.keys() != known or not all(isinstance(v, str) for v in about):
         return None
     try:
+        expressions = version.expressions
         questions.check_preset(str(given.get("preset")))
         open_questions = {n for n in questions.asked if expressions.asks(n, given)}
         if any(name in given for name in known - open_questions):
