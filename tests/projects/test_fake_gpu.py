@@ -71,7 +71,7 @@ def test_nothing_waits_for_the_gpu(find, subset, kind, settings):
     found = find(subset, amp_dtype=kind, **settings)
     trained = "windows" if "accumulation" in subset.tricks else "batches"
     passes = [f"train_{trained}", "val_batches"]
-    passes += ["plain_images"] if "swa" in subset.tricks else []
+    passes += ["plain_inputs"] if "swa" in subset.tricks else []
     assert set(found["batches"]) == {f"{name} {i}" for name in passes for i in (0, 1)}
     # What is random in an epoch is copied at its beginning, and what never changes once.
     waits = [
@@ -100,7 +100,7 @@ def test_nothing_waits_for_the_gpu(find, subset, kind, settings):
 def test_what_is_kept_on_the_device_is_copied_once(find):
     subset = Subset.of("device_augment", "prefetcher", "swa")
     found = find(subset, data_on_device=True)
-    for name in ("train_batches", "plain_images"):
+    for name in ("train_batches", "plain_inputs"):
         for epoch in (0, 1):
             key = f"{name} {epoch}"
             # The numbers of the images that are in a batch.

@@ -499,17 +499,18 @@ REFUSED = {
     "weights": "{path} is no checkpoint of this version: start a new run",
     "list": "{path} is no checkpoint of this version: start a new run",
     "tensor": "{path} is no checkpoint of this version: start a new run",
+    "past": "{path} is no checkpoint of this version: start a new run",
     "future": "{path} is no checkpoint of this version: start a new run",
     "model": "pass --model resnet18 (not cnn) to go on from {path}",
     "settings": "{path} is of a run with --dampening 0.9, which is no flag of this "
     "project: bring its trick back, or start a new run",
     "classes": "{path} is of another model, or of a run with other classes: "
     "bring it back, or start a new run",
-    "images": "{path} is of a run with 9 training images, not 22: "
+    "samples": "{path} is of a run with 9 training samples, not 22: "
     "bring the data back, or start a new run",
 }
 
-SHOWN_BY_THE_DATA = {"classes", "images"}
+SHOWN_BY_THE_DATA = {"classes", "samples"}
 """What is known when the data are: then it is too late to look for another one."""
 
 

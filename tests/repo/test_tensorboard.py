@@ -88,7 +88,7 @@ def test_it_shows_curves_images_and_histograms(runs, address, page):
         table = cards("scalar-card", tag)
         expect(table).to_contain_text("first")
         expect(table).to_contain_text(f"{last[name]:.4f}".rstrip("0"))
-    for tag in ("lr/0", "steps/train_loss", "training/images_per_second"):
+    for tag in ("lr/0", "steps/train_loss", "training/samples_per_second"):
         expect(cards("scalar-card", tag)).to_contain_text("second")
     for run in range(len(RATES)):
         image = cards("image-card", "training/images").nth(run).locator("img")

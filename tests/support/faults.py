@@ -333,6 +333,7 @@ def others(directory: str, source: str) -> None:
         "weights": checkpoint["model"],
         "list": [1, 2],
         "tensor": torch.zeros(3),
+        "past": checkpoint | {"format": checkpoint["format"] - 1},
         "future": checkpoint | {"format": checkpoint["format"] + 1},
         "model": checkpoint
         | {"settings": checkpoint["settings"] | {"model": "resnet18"}},
@@ -342,7 +343,7 @@ def others(directory: str, source: str) -> None:
         },
         "settings": checkpoint
         | {"settings": checkpoint["settings"] | {"dampening": 0.9}},
-        "images": checkpoint | {"images": 9},
+        "samples": checkpoint | {"samples": 9},
     }
     for name, content in contents.items():
         path = Path(directory, f"{name}.pt")

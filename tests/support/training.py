@@ -220,7 +220,7 @@ def check_close_runs(first: Path, second: Path) -> None:
 
 def reproducible(directory: Path) -> list[dict[str, object]]:
     """The lines of a run's metrics, less what depends on the clock and on a GPU's memory."""
-    timings = {"seconds", "images_per_second", "peak_memory_bytes"}
+    timings = {"seconds", "samples_per_second", "peak_memory_bytes"}
     return [
         {name: value for name, value in line.items() if name not in timings}
         for line in read_metrics(directory)
