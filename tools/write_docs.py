@@ -23,7 +23,7 @@ from typing import Any
 from rendering import render
 from subsets import ROOT, TRICKS, everything, questions
 from torch_tricks.catalogue import Trick
-from torch_tricks.comparing import compare
+from torch_tricks.measuring.comparing import compare
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 SNIPPET = re.compile(

@@ -1,7 +1,7 @@
 """Writes the page on which tricks are picked: make page.
 
 One file with its styles, its scripts and the template as data, which needs no server. What it
-shows is what `lines.py` renders, and `docs/page/render.js` says how the page does it.
+shows is what `conditions.py` renders, and `docs/page/render.js` says how the page does it.
 """
 
 import argparse
@@ -14,17 +14,20 @@ from typing import Any
 
 from jinja2 import TemplateError
 from markdown import markdown
-from torch_tricks import lines
 from torch_tricks.catalogue import Trick, own_catalogue, own_questions, read_catalogue
-from torch_tricks.git import git
-from torch_tricks.lines import (
+from torch_tricks.conditions import (
     PLACE,
     PLACES,
+    SUFFIX,
     Condition,
     Template,
     UnknownConstruct,
+    as_yaml,
+    own_template,
+    parse,
 )
-from torch_tricks.quick import Expressions, own_version, reserved_names
+from torch_tricks.git import git
+from torch_tricks.preview import Expressions, own_version, reserved_names
 from torch_tricks.template import PUBLISHED
 
 ROOT = Path(__file__).parents[1]
@@ -63,9 +66,9 @@ class Conditions:
         """Returns the place of a condition among the trees."""
         if condition not in self.numbers:
             literals = [
-                self.tree(lines.parse(expression))
+                self.tree(parse(expression))
                 if wanted
-                else ["not", self.tree(lines.parse(expression))]
+                else ["not", self.tree(parse(expression))]
                 for expression, wanted in condition
             ]
             self.trees.append(literals[0] if len(literals) == 1 else ["and", *literals])
@@ -99,7 +102,7 @@ class Conditions:
             case ast.Name("chosen"):
                 return ["or", *(["in", name] for name in self.tricks)]
             case ast.Name(name) if name in self.computed:
-                return self.tree(lines.parse(self.computed[name]))
+                return self.tree(parse(self.computed[name]))
             case ast.Name(name) if name in self.given:
                 # What the page does not ask for is known: an empty `and` holds, an empty `or` not.
                 return ["and" if self.given[name] else "or"]
@@ -169,7 +172,7 @@ def marked(text: str, given: Mapping[str, Any], path: str, line: int) -> str:
     if other := re.search("[\ue000-\uf8ff]", text):
         raise unknown(other.start())
     blanked = PLACE.sub(lambda found: " " * len(found[0]), text)
-    if path.endswith(lines.SUFFIX) and (other := re.search(r"\{[{%#]", blanked)):
+    if path.endswith(SUFFIX) and (other := re.search(r"\{[{%#]", blanked)):
         raise unknown(other.start())
     return PLACE.sub(value, text)
 
@@ -250,11 +253,11 @@ def page(source: str, version: str) -> str:
         source: where Copier gets the template, for what the page makes.
         version: the tag or commit.
     """
-    data = read(lines.own_template(), own_questions())
+    data = read(own_template(), own_questions())
     data |= {"source": source, "version": version, "handbook": HANDBOOK}
     data["published"] = PUBLISHED
     recorded = {"_commit": version, "_src_path": source, **data["given"]}
-    data["recorded"] = lines.as_yaml(recorded)
+    data["recorded"] = as_yaml(recorded)
     parts = {path.name: path.read_text(encoding="utf-8") for path in PARTS.iterdir()}
     parts["data"] = embedded(data)
     pages = {name: handbook_page(name) for name in own_catalogue()}

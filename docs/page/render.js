@@ -251,7 +251,7 @@ function crc32(bytes) {
 /** What to type for a project, with torch-tricks and with Copier. */
 function commandsOf(data, state) {
   const folder = packageName(data, state.name).replaceAll("_", "-");
-  const ours = ["torch-tricks new", folder, `--name="${state.name}"`, ...wishes(data, state)];
+  const ours = ["torch-tricks new", folder, `--name="${state.name}"`, ...optionsFor(data, state)];
   if (data.source !== data.published) ours.push("--template", data.source);
   ours.push("--ref", data.version);
   const theirs = ["uvx copier copy --defaults", `-d "project_name=${state.name}"`, `-d preset=${state.preset}`];
@@ -262,7 +262,7 @@ function commandsOf(data, state) {
 }
 
 /** The options for a choice, by the preset from which it is the fewest words away. */
-function wishes(data, state) {
+function optionsFor(data, state) {
   const isTrick = (name) => data.tricks.some((trick) => trick.name === name);
   const others = answersTo(data, state).filter(([name]) => !isTrick(name))
     .map(([name, answer]) => `--data ${name}=${answer}`);

@@ -147,6 +147,15 @@ Defaults = Annotated[
     bool,
     typer.Option("--defaults", help="Ask nothing: give open questions their defaults."),
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print it for programs.")]
+Preset = Annotated[
+    str,
+    typer.Option(
+        metavar="PRESET",
+        help="recommended, minimal, everything or custom.",
+        autocompletion=complete_presets,
+    ),
+]
 HERE = Path()
 
 
@@ -156,14 +165,7 @@ def new(
         Path,
         typer.Argument(metavar="DEST", help="The folder to make.", show_default=False),
     ],
-    preset: Annotated[
-        str,
-        typer.Option(
-            metavar="PRESET",
-            help="recommended, minimal, everything or custom.",
-            autocompletion=complete_presets,
-        ),
-    ] = "",
+    preset: Preset = "",
     take: Annotated[
         str,
         typer.Option(
@@ -201,8 +203,10 @@ def new(
     """Make a project. Asks what is not told, like Copier."""
     from torch_tricks import creating
 
-    wishes = creating.Wishes(preset, names_in(take), names_in(leave), name, data or [])
-    creating.create(dest, wishes, template, ref, ask=can_ask() and not defaults)
+    request = creating.Request(
+        preset, names_in(take), names_in(leave), name, data or []
+    )
+    creating.create(dest, request, template, ref, ask=can_ask() and not defaults)
 
 
 @app.command("list")
@@ -277,8 +281,8 @@ def update(
     sys.exit(changing.update(project, to, data or [], dry_run=dry_run, ask=ask))
 
 
-@app.command()
-def measure(
+@app.command("measure")
+def measure_(
     tricks: Annotated[
         str,
         typer.Argument(
@@ -313,9 +317,7 @@ def measure(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with what was stopped.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print it for programs.")
-    ] = False,
+    as_json: Json = False,
     project: Where = HERE,
 ) -> None:
     """Measure what tricks buy here.
@@ -323,21 +325,19 @@ def measure(
     Trains two copies of the project, as it is and with the trick, or without it if it is in, in
     pairs of runs with one seed each, and says by how much they differ.
     """
-    from torch_tricks import measuring
+    from torch_tricks.measuring.measure import Request, measure
 
-    words = flags or []
-    more = list(takewhile(lambda word: not word.startswith("-"), words))
+    more = list(takewhile(lambda word: not word.startswith("-"), flags or []))
     names = tuple(dict.fromkeys(names_in(tricks, *more)))
-    words = words[len(more) :]
-    measuring.measure(project, names, words, repeats, launch, results, resume, as_json)
+    words = (flags or [])[len(more) :]
+    request = Request(project, names, words, repeats, launch, results)
+    measure(request, resume, as_json)
 
 
 @app.command()
 def status(
     project: Where = HERE,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print it for programs.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Say what this project has.
 

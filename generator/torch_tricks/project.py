@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 from typing import Any
 
-from torch_tricks import quick
+from torch_tricks import preview
 from torch_tricks.errors import Refusal
 from torch_tricks.git import (
     Entry,
@@ -133,9 +133,11 @@ class Project:
         directory = Path(mkdtemp(dir=scratch))
         if not ask:
             wanted = version or self.version
-            known = quick.read_version(self.source, wanted, self.directory, scratch)
+            known = preview.read_version(self.source, wanted, self.directory, scratch)
             given = self.recorded | data
-            found = known and quick.render(known, self.source, directory, given, files)
+            found = known and preview.render(
+                known, self.source, directory, given, files
+            )
             if found:
                 return found
         (directory / ANSWERS_FILE).write_bytes(self.answers_file)

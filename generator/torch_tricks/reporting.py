@@ -9,15 +9,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
-from torch_tricks import quick
+from torch_tricks import preview
 from torch_tricks.catalogue import Trick, own_catalogue
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, Scratch
+from torch_tricks.merging import renamed_by_owner, scratch_for
 from torch_tricks.output import colored
 from torch_tricks.project import Project, find_root
 from torch_tricks.questions import OFF
 from torch_tricks.template import ANSWERS_FILE, Rendering, as_release, released_versions
-from torch_tricks.updating import renamed_by_owner, scratch_for
 
 SAMPLE = {
     "project_name": "Project",
@@ -95,7 +95,7 @@ def show_trick(word: str, directory: Path) -> None:
             if project is not None:
                 return project.render(aside, data, files=files)
             directory = Path(mkdtemp(dir=aside))
-            return quick.render_own(directory, SAMPLE | data, files)
+            return preview.render_own(directory, SAMPLE | data, files)
 
         base = rendered({}, files=False)
         [found] = base.questions.find([word])

@@ -15,7 +15,7 @@ from covering import Space
 from rendering import render_version
 from subsets import ROOT, Subset, with_levels
 from test_arrays import check_array
-from torch_tricks import lines, quick
+from torch_tricks import conditions, preview
 from torch_tricks.catalogue import parse_questions
 from torch_tricks.errors import Refusal
 from torch_tricks.reporting import describe
@@ -84,7 +84,7 @@ def template(tmp_path_factory):
 @pytest.fixture
 def version(template):
     raw = parse_questions((template / "copier.yml").read_bytes())
-    return quick.Version(raw, lines.files_in(template / "template"), "")
+    return preview.Version(raw, conditions.files_in(template / "template"), "")
 
 
 PRESETS = [
@@ -116,19 +116,20 @@ def texts(project):
 @pytest.mark.parametrize("answers", ANSWERS, ids=lambda answers: json.dumps(answers))
 def test_a_project_equals_that_of_copier(template, version, tmp_path, answers):
     expected = texts(render_version(template, tmp_path / "copier", answers))
-    given = quick.with_defaults(version, tmp_path, NAMES | answers)
-    assert quick.render(version, str(template), tmp_path / "quick", given)
+    given = preview.with_defaults(version, tmp_path, NAMES | answers)
+    assert preview.render(version, str(template), tmp_path / "quick", given)
     assert texts(tmp_path / "quick") == expected
     assert expected[1]["task"] == answers["task"]
     assert ("numbers.md" in expected[0]) == (answers["task"] == "regression")
 
 
 def test_the_default_is_copiers(version, tmp_path):
-    given = quick.with_defaults(version, tmp_path, NAMES)
+    given = preview.with_defaults(version, tmp_path, NAMES)
     assert given["task"] == "classification"
-    assert quick.complete(version, given | {"task": "segmentation"}) is None
+    assert preview.complete(version, given | {"task": "segmentation"}) is None
     assert (
-        quick.complete(version, {n: v for n, v in given.items() if n != "task"}) is None
+        preview.complete(version, {n: v for n, v in given.items() if n != "task"})
+        is None
     )
 
 
@@ -165,7 +166,7 @@ def test_arrays_cover_it(version, strength):
 def page(browser, template, version, tmp_path, monkeypatch):
     """The page of the template."""
     monkeypatch.setattr(write_page, "own_questions", lambda: version.raw)
-    monkeypatch.setattr(write_page.lines, "own_template", lambda: version.template)
+    monkeypatch.setattr(write_page, "own_template", lambda: version.template)
     path = tmp_path / "index.html"
     path.write_text(write_page.page(str(template), ""), encoding="utf-8")
     context = browser.new_context(viewport={"width": 1440, "height": 900})
@@ -187,8 +188,8 @@ RENDERED = """(states) => states.map((state) =>
 def test_the_page_renders_it(page, template, version, tmp_path):
     whole = []
     for answers in ANSWERS:
-        given = quick.with_defaults(version, tmp_path, NAMES | answers)
-        whole.append(quick.complete(version, given))
+        given = preview.with_defaults(version, tmp_path, NAMES | answers)
+        whole.append(preview.complete(version, given))
     states = [
         {name: answers[name] for name in ("preset", "task", "parallel", "tricks")}
         | {"name": "Leaf Diseases"}

@@ -28,7 +28,7 @@ from subsets import (
     space,
 )
 from torch_tricks.catalogue import own_questions
-from torch_tricks.lines import (
+from torch_tricks.conditions import (
     UnknownConstruct,
     as_yaml,
     files_in,

@@ -17,7 +17,7 @@ import yaml
 from rendering import PACKAGE
 from subsets import ROOT, TRICKS, Subset
 from torch_tricks.catalogue import Trick, module_of
-from torch_tricks.lines import own_template
+from torch_tricks.conditions import own_template
 
 ANSWERS = ".copier-answers.yml"
 """Names every trick that was asked for, chosen or not: Copier needs that."""

@@ -3,7 +3,7 @@
 import pytest
 from rendering import render_files
 from subsets import TRICKS
-from torch_tricks.lines import choose
+from torch_tricks.conditions import choose
 from torch_tricks.catalogue import own_questions
 
 

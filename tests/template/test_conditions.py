@@ -9,7 +9,7 @@ import pytest
 from rendering import all_answers, render, render_version, render_with_copier
 from subsets import ROOT, TRICKS, Subset, covering_array, forms_of
 from torch_tricks.catalogue import own_questions
-from torch_tricks.lines import UnknownConstruct, files_in, read_template
+from torch_tricks.conditions import UnknownConstruct, files_in, read_template
 
 PRESETS = ("minimal", "recommended", "everything")
 

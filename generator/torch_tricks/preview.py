@@ -1,7 +1,7 @@
 """Projects rendered without Copier, in a tenth of its time.
 
 This is for the template that the tool came with, and for versions of others that are at hand in a
-repository on this disk or in the cache. What `lines.py` does not know, and answers that need a
+repository on this disk or in the cache. What `conditions.py` does not know, and answers that need a
 correction, give `None`: Copier has its say.
 
 Expressions of `copier.yml`, which may be a stranger's, are evaluated in Jinja's sandbox, as
@@ -14,22 +14,22 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from torch_tricks import lines, template
+from torch_tricks import conditions, template
 from torch_tricks.catalogue import (
     choice_questions,
     own_file,
     own_questions,
     parse_questions,
 )
+from torch_tricks.conditions import File
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError
-from torch_tricks.lines import File
 from torch_tricks.questions import LIST, Questions
 from torch_tricks.store import Store, address_of
 from torch_tricks.template import Rendering
 
 KNOWN = ("_subdirectory", "_envops", "choice_questions", "preset_tricks", "chosen")
-"""Entries that must equal the tool's own: this module and `lines.choose` rely on them."""
+"""Entries that must equal the tool's own: this module and `conditions.choose` rely on them."""
 
 FREE = {"help", "placeholder", "default"}
 """Entries of a question that may differ from the tool's own."""
@@ -61,13 +61,13 @@ class Version:
         return Questions({k: v for k, v in self.raw.items() if not k.startswith("_")})
 
     @cached_property
-    def template(self) -> lines.Template:
+    def template(self) -> conditions.Template:
         """Its lines, with their conditions.
 
         Raises:
             UnknownConstruct: only Copier can read it.
         """
-        return lines.read_template(self.files, self.raw)
+        return conditions.read_template(self.files, self.raw)
 
     @cached_property
     def expressions(self) -> "Expressions":
@@ -81,7 +81,7 @@ def own_version() -> Version:
 
 @lru_cache(maxsize=1)
 def own_files_as(name: str) -> Version:
-    return Version(own_questions(), lines.files_in(own_file("template")), name)
+    return Version(own_questions(), conditions.files_in(own_file("template")), name)
 
 
 @lru_cache(maxsize=4)
@@ -214,7 +214,7 @@ def complete(version: Version, given: Mapping[str, Any]) -> dict[str, Any] | Non
             return None
     except (Refusal, TemplateError, *MALFORMED):
         return None
-    chosen = lines.choose(version.raw, given["preset"], choices, listed)
+    chosen = conditions.choose(version.raw, given["preset"], choices, listed)
     ticked = [name for name in questions.listable if name in chosen]
     return {**given, **choices, LIST: ticked, "chosen": chosen}
 
@@ -245,7 +245,7 @@ def render(
     if files:
         try:
             version.template.write(directory, answers | {"recorded": recorded})
-        except (lines.UnknownConstruct, RecursionError):
+        except (conditions.UnknownConstruct, RecursionError):
             return None
     return Rendering(directory, answers, recorded, version.questions, [])
 
@@ -294,7 +294,7 @@ def with_defaults(
         if name not in answers and expressions.asks(name, answers):
             answers[name] = expressions.default(name, answers)
     if expressions.asks(LIST, answers):
-        suggested = lines.choose(version.raw, "recommended", answers, [])
+        suggested = conditions.choose(version.raw, "recommended", answers, [])
         listed = answers.get(LIST, suggested)
         answers[LIST] = [name for name in questions.listable if name in listed]
     return answers
