@@ -180,7 +180,7 @@ def layout(tree: Path) -> None:
     replace(tree, "template/train.py.jinja", "optimizer_step(", "update_weights(")
     [checkpoint] = (tree / PACKAGE).glob("*/checkpoint.py*")
     name = str(checkpoint.relative_to(tree))
-    replace(tree, name, "\nFORMAT = 2\n", "\nFORMAT = 3\n")
+    replace(tree, name, "\nFORMAT = 3\n", "\nFORMAT = 4\n")
 
 
 BEFORE_PRACTICES = "v0.0.1"
