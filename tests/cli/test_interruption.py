@@ -24,7 +24,7 @@ class TestInterruption:
             path.write_text(path.read_text() + "# Mine\n")
         commit(directory)
         opened = Project.at(directory)
-        with updating.scratch_for(opened) as (scratch, _):
+        with merging.scratch_for(opened) as (scratch, _):
             base, new = fresh(**custom("swa")), fresh("v0.2.0", preset="minimal")
             plan = merging.plan_update(opened, scratch, base, new)
             assert plan.conflicts
