@@ -36,7 +36,7 @@ HANDBOOK = "../tricks/NAME/"
 """Where the page of a trick lies, seen from this one."""
 
 NAMES = ("package_name", "distribution_name", "project_name", "answers")
-"""What the page fills in, each in the place of a character that no template holds."""
+"""The names that the page fills in, each in the place of a character that no template holds."""
 
 MARKS = dict(zip(NAMES, "\ue000\ue001\ue002\ue003", strict=True))
 

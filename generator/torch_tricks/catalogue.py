@@ -27,7 +27,7 @@ class Trick:
     needs: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     works_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Of questions with choices, those that it works with, if not all."""
+    """The choices that it works with, for each question of which it does not work with all."""
     choices: tuple[str, ...] = ()
     """The forms that it comes in; it then has a question of its own."""
     recommended: bool = False
@@ -36,7 +36,7 @@ class Trick:
     flags_of: Mapping[str, list[str]] = field(default_factory=dict)
     """The flags of each of its choices."""
     depends: tuple[str, ...] = ()
-    """What a project with it requires, such as `h5py>=3.12`."""
+    """The packages that a project with it requires, such as `h5py>=3.12`."""
 
     def asks_for(self, question: str) -> str:
         """Returns the choices of a question that it works with, as they are typed."""

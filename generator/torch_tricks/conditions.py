@@ -1,4 +1,4 @@
-"""The template as data: lines of text, each with what it takes for a project to have it.
+"""The template as data: blocks of lines, each with the condition for a project to have it.
 
 In a template every tag is an `if`, `elif`, `else` or `endif` alone on its line, and asks for
 nothing but what was chosen; one `for` goes through the tricks, and an `include` in it takes the
@@ -61,7 +61,7 @@ class Source:
     path: str
     """From the folder of the template, as it is called there."""
     condition: Condition
-    """Of the project's having it at all."""
+    """The condition for the project to have the file."""
     target: str
     """Where it goes, with `{{ }}` where the project's names go."""
     blocks: tuple[Block, ...]
@@ -339,7 +339,7 @@ class Lines:
 
 
 Stack = list[tuple[Condition, Condition]]
-"""Of each `if` around a line: what must hold, and what must not since its `if`."""
+"""For each `if` around a line: its condition now, and the condition of a later `else`."""
 
 
 def change(stack: Stack, kind: str, asked: str) -> bool:
@@ -376,7 +376,7 @@ ASKED = (
     *(ast.Compare, ast.In, ast.NotIn, ast.Eq, ast.NotEq),
     *(ast.Name, ast.Load, ast.Constant, ast.Tuple, ast.Subscript),
 )
-"""What a condition is made of."""
+"""The syntax that a condition may have."""
 
 LONGEST = 300
 """Parts of a condition at most: what is nested deeper, Python cannot go through."""
@@ -472,7 +472,7 @@ PLACES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "_copier_answers | to_nice_yaml": lambda answers: as_yaml(answers["recorded"]),
     '"{{"': lambda answers: "{{",
 }
-"""What is filled in, by the expression for it."""
+"""The values to fill in, by their expressions."""
 
 
 def fill(text: str, answers: Mapping[str, Any]) -> str:

@@ -33,7 +33,7 @@ NO_FILES_OF_ANYBODY |= {"lost+found"}
 
 @dataclass(frozen=True)
 class Request:
-    """What the command line says about a new project."""
+    """A new project as the command line asks for it."""
 
     preset: str
     take: Sequence[str]
@@ -43,7 +43,7 @@ class Request:
 
     @property
     def to_ask(self) -> set[str]:
-        """What is asked first: the name and the preset, where they do not follow."""
+        """The first questions: the name and the preset, unless they were passed."""
         given = {pair.partition("=")[0] for pair in self.data}
         told = self.preset or self.take or self.leave or given - ABOUT_THE_OWNER
         names = set() if self.name or "project_name" in given else {"project_name"}

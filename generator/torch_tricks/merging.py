@@ -31,7 +31,7 @@ BASE, OURS, THEIRS = 1, 2, 3
 
 @dataclass
 class Plan:
-    """What an update does to a project."""
+    """The changes of an update to the files of a project."""
 
     project: Project
     scratch: Scratch

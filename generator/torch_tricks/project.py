@@ -38,7 +38,7 @@ UNFINISHED = {
     "rebase-merge": "rebase",
     "rebase-apply": "rebase",
 }
-"""What git leaves in its directory while one of its commands waits to be continued."""
+"""Files in git's directory while one of its commands waits to be continued, with the command."""
 
 
 UNDO = ("restore", "--source=HEAD", "--staged", "--worktree", ".")
@@ -96,7 +96,7 @@ class Project:
 
     @cached_property
     def recorded(self) -> dict[str, Any]:
-        """What the answers file holds."""
+        """The content of the answers file."""
         return read_answers(self.answers_file)
 
     @property

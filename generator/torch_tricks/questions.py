@@ -21,7 +21,7 @@ ABOUT_THE_OWNER = {"project_name", "package_name", "description", "author"}
 
 @dataclass(frozen=True)
 class Questions:
-    """What `copier.yml` asks."""
+    """The questions of a `copier.yml`."""
 
     raw: Mapping[str, Mapping[str, Any]]
     """The questions as Copier reads them: attributes by name."""

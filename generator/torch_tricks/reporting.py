@@ -1,4 +1,4 @@
-"""What is said of tricks and projects, without changing anything."""
+"""The commands list, show and status, which change nothing."""
 
 import json
 import re

@@ -47,10 +47,10 @@ class Rendering:
     answers: dict[str, Any]
     """Answers to all questions, those that are computed included."""
     recorded: dict[str, Any]
-    """What its answers file holds."""
+    """The content of its answers file."""
     questions: Questions
     notes: list[str]
-    """What the user should know of it, in one line each."""
+    """Notes for the user, in one line each."""
 
     @property
     def version(self) -> str:

@@ -35,7 +35,7 @@ class Trick:
     needs: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     works_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Of questions with choices, those that it works with, if not all."""
+    """The choices that it works with, for each question of which it does not work with all."""
 
     @property
     def has_choices(self) -> bool:

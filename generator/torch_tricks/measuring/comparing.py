@@ -1,4 +1,4 @@
-"""What paired runs tell: differences with their intervals, and what follows from them."""
+"""Differences between paired runs, with confidence intervals and verdicts."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,13 +12,13 @@ MOST_RUNS = 1000
 
 
 class Difference(NamedTuple):
-    """What a change does to a number, over pairs of runs with one seed each."""
+    """The difference that a change makes to a number, over pairs of runs with one seed each."""
 
     before: float
     after: float
     """The means."""
     mean: float
-    """Of the differences, after less before."""
+    """The mean of the differences, after minus before."""
     low: float
     high: float
     """The 95 % confidence interval of the mean difference, by Student's t."""

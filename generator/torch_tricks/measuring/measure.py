@@ -1,4 +1,4 @@
-"""Measures what tricks buy in a project: trains it with and without them, in pairs of runs."""
+"""Measures the effect of tricks in a project, by pairs of runs with and without them."""
 
 import json
 import os
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 SMALLEST_SHARE = 0.01
 """Smallest share of a time or of memory that counts as a difference."""
 RECORDED = "measurement.json"
-"""Says what the results in a directory are of."""
+"""The file that names the commit, tricks and flags of the results beside it."""
 OWN_FLAGS = ("--run-dir", "--seed", "--resume")
-"""What each run of a measurement gets for itself."""
+"""Flags that each run of a measurement gets by itself."""
 
 Differences = Mapping[str, Mapping[str, "Difference"]]
 """For each variant the differences of its numbers."""
@@ -38,11 +38,11 @@ class Request:
     tricks: Sequence[str]
     """One that is in is left out, and one that is not is added."""
     flags: Sequence[str]
-    """Of train.py."""
+    """Flags of train.py."""
     repeats: int
     """Pairs of runs, each with a seed of its own."""
     launch: str
-    """What starts train.py. Empty: the Python of the project."""
+    """The command that starts train.py. Empty: the Python of the project."""
     results: Path | None
     """Where results are written. None: a folder of the project's `runs`."""
 
@@ -89,7 +89,7 @@ def measure(request: Request, resume: bool, as_json: bool) -> None:
 
 
 def check_has_scipy() -> None:
-    """Refuses an environment without what comparing needs."""
+    """Refuses an environment without SciPy."""
     try:
         import torch_tricks.measuring.comparing  # noqa: F401
     except ImportError as error:
@@ -101,7 +101,7 @@ def check_has_scipy() -> None:
 def prepare(
     project: Project, request: Request, recorded: Mapping[str, Any], resume: bool
 ) -> Measurement:
-    """Writes the copies of the project that are trained, and what the results are of."""
+    """Writes the copies of the project to train, and the record of the measurement."""
     default = project.directory / "runs" / f"measure-{'-'.join(request.tricks)}"
     place = Path(os.path.abspath(request.results or default))
     check_free(place, recorded, resume)

@@ -21,7 +21,7 @@ from torch_tricks.questions import Questions
 
 @dataclass(frozen=True)
 class Measurement:
-    """What is run, and where its results are."""
+    """The runs of a measurement, and the directory of their results."""
 
     directory: Path
     project: Project
