@@ -160,7 +160,7 @@ def defaults(tree: Path) -> None:
         "default: Image classification with PyTorch",
         "default: An image classifier",
     )
-    replace(tree, f"{PACKAGE}/batches.py.jinja", 'unit="batch"', 'unit="batches"')
+    replace(tree, f"{PACKAGE}/log.py.jinja", 'unit="batch"', 'unit="batches"')
     replace(tree, f"{PACKAGE}/files.py.jinja", "import os\n", "import os\nimport sys\n")
     replace(tree, "template/.gitignore", "build/\n", "build/\nwheels/\n")
     replace(tree, "template/pyproject.toml.jinja", "\n[tool.", "\n# A tool.\n[tool.")
@@ -180,7 +180,8 @@ def layout(tree: Path) -> None:
     replace(tree, "template/train.py.jinja", "optimizer_step(", "update_weights(")
     [checkpoint] = (tree / PACKAGE).glob("*/checkpoint.py*")
     name = str(checkpoint.relative_to(tree))
-    replace(tree, name, "\nFORMAT = 3\n", "\nFORMAT = 4\n")
+    [number] = re.findall(r"^FORMAT = (\d+)$", checkpoint.read_text("utf-8"), re.M)
+    replace(tree, name, f"\nFORMAT = {number}\n", f"\nFORMAT = {int(number) + 1}\n")
 
 
 BEFORE_PRACTICES = "v0.0.1"
