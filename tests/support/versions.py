@@ -180,7 +180,9 @@ def layout(tree: Path) -> None:
     replace(tree, "template/train.py.jinja", "optimizer_step(", "update_weights(")
     [checkpoint] = (tree / PACKAGE).glob("*/checkpoint.py*")
     name = str(checkpoint.relative_to(tree))
-    [number] = re.findall(r"^FORMAT = (\d+)$", checkpoint.read_text("utf-8"), re.M)
+    [number] = re.findall(
+        r"^FORMAT = (\d+)$", checkpoint.read_text("utf-8"), re.MULTILINE
+    )
     replace(tree, name, f"\nFORMAT = {number}\n", f"\nFORMAT = {int(number) + 1}\n")
 
 
