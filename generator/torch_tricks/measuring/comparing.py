@@ -61,11 +61,10 @@ def compare(before: Sequence[float], after: Sequence[float]) -> Difference:
 def enough_pairs(differences: np.ndarray) -> int | None:
     """Returns how many pairs would tell a mean difference from zero, if it stays as it is."""
     mean, deviation = abs(differences.mean()), differences.std(ddof=1)
-    for pairs in range(len(differences) + 1, MOST_RUNS + 1):
-        t = stats.t.ppf((1 + CONFIDENCE) / 2, pairs - 1)
-        if t * deviation / np.sqrt(pairs) < mean:
-            return pairs
-    return None
+    pairs = np.arange(len(differences) + 1, MOST_RUNS + 1)
+    t = stats.t.ppf((1 + CONFIDENCE) / 2, pairs - 1)
+    enough = pairs[t * deviation / np.sqrt(pairs) < mean]
+    return int(enough[0]) if len(enough) else None
 
 
 def verdict(found: Difference, better: str, least: float = 0) -> str:
