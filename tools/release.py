@@ -25,7 +25,7 @@ from versions import git
 
 BY_HAND, CHECKPOINTS = "To do by hand", "Checkpoints"
 SECTIONS = (BY_HAND, CHECKPOINTS, "Added", "Changed", "Removed", "Fixed")
-"""What the entry of a version may hold, in this order."""
+"""The headings that the entry of a version may have, in this order."""
 PRESETS = ("minimal", "recommended", "everything")
 
 Version = tuple[int, int, int]
@@ -83,7 +83,7 @@ def step(old: Version, new: Version) -> str:
 
 @dataclass(frozen=True)
 class Surface:
-    """What owners of projects rely on: a project with everything, as one version has it."""
+    """The interface that owners rely on: a project with everything, in one version."""
 
     files: frozenset[str]
     flags: frozenset[str]

@@ -23,7 +23,7 @@ from typing import Any
 from rendering import render
 from subsets import ROOT, TRICKS, everything, questions
 from torch_tricks.catalogue import Trick
-from torch_tricks.comparing import compare
+from torch_tricks.measuring.comparing import compare
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 SNIPPET = re.compile(
@@ -157,7 +157,7 @@ NUMBERS: dict[str, tuple[str, float, str, bool]] = {
     "seconds_in_all": ("time in all", 1, "s", False),
     "peak_memory_bytes": ("peak memory", 2**-20, "MiB", False),
 }
-"""What the runs of measurements have left: its name, factor and unit, and whether more is better."""
+"""The numbers of a measured run: name, factor and unit, and whether more is better."""
 
 
 @cache

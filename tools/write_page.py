@@ -1,29 +1,33 @@
 """Writes the page on which tricks are picked: make page.
 
 One file with its styles, its scripts and the template as data, which needs no server. What it
-shows is what `lines.py` renders, and `docs/page/render.js` says how the page does it.
+shows is what `conditions.py` renders, and `docs/page/render.js` says how the page does it.
 """
 
 import argparse
 import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
+from jinja2 import TemplateError
 from markdown import markdown
-from torch_tricks import lines
-from torch_tricks.catalogue import own_catalogue, own_questions
-from torch_tricks.git import git
-from torch_tricks.lines import (
+from torch_tricks.catalogue import Trick, own_catalogue, own_questions, read_catalogue
+from torch_tricks.conditions import (
     PLACE,
     PLACES,
+    SUFFIX,
     Condition,
     Template,
     UnknownConstruct,
+    as_yaml,
+    own_template,
+    parse,
 )
-from torch_tricks.quick import own_version, reserved_names
+from torch_tricks.git import git
+from torch_tricks.preview import Expressions, own_version, reserved_names
 from torch_tricks.template import PUBLISHED
 
 ROOT = Path(__file__).parents[1]
@@ -32,7 +36,7 @@ HANDBOOK = "../tricks/NAME/"
 """Where the page of a trick lies, seen from this one."""
 
 NAMES = ("package_name", "distribution_name", "project_name", "answers")
-"""What the page fills in, each in the place of a character that no template holds."""
+"""The names that the page fills in, each in the place of a character that no template holds."""
 
 MARKS = dict(zip(NAMES, "\ue000\ue001\ue002\ue003", strict=True))
 
@@ -44,14 +48,17 @@ FILLED_IN = {
 }
 
 Tree = list[Any]
-"""A condition: `["in", trick]`, `["==", "parallel", form]`, and `and`, `or` and `not` of trees."""
+"""A condition: `["in", trick]`, `["==", question, choice]`, and `and`, `or` and `not` of trees."""
 
 
 class Conditions:
     """Numbers what blocks ask for, so that each is asked once."""
 
-    def __init__(self, computed: Mapping[str, str], given: Mapping[str, Any]) -> None:
-        self.computed, self.given = computed, given
+    def __init__(
+        self, template: Template, tricks: Container[str], given: Mapping[str, Any]
+    ) -> None:
+        self.computed, self.choices = template.computed, template.choices
+        self.tricks, self.given = tricks, given
         self.trees: list[Tree] = []
         self.numbers: dict[Condition, int] = {}
 
@@ -59,9 +66,9 @@ class Conditions:
         """Returns the place of a condition among the trees."""
         if condition not in self.numbers:
             literals = [
-                self.tree(lines.parse(expression))
+                self.tree(parse(expression))
                 if wanted
-                else ["not", self.tree(lines.parse(expression))]
+                else ["not", self.tree(parse(expression))]
                 for expression, wanted in condition
             ]
             self.trees.append(literals[0] if len(literals) == 1 else ["and", *literals])
@@ -84,17 +91,18 @@ class Conditions:
                 positive = ast.In() if isinstance(op, ast.NotIn) else ast.Eq()
                 return ["not", self.tree(ast.Compare(left, [positive], right))]
             case ast.Compare(ast.Constant(str(name)), [ast.In()], [ast.Name("chosen")]):
-                if name in own_catalogue():
+                if name in self.tricks:
                     return ["in", name]
-            case ast.Compare(ast.Name("parallel"), [ast.Eq()], [ast.Constant(form)]):
-                return ["==", "parallel", form]
-            case ast.Compare(ast.Name("parallel"), [ast.In()], [ast.Tuple(forms)]):
-                each = (ast.Compare(node.left, [ast.Eq()], [form]) for form in forms)
+            case ast.Compare(ast.Name(name), [ast.Eq()], [ast.Constant(choice)]):
+                if name in self.choices:
+                    return ["==", name, choice]
+            case ast.Compare(ast.Name(), [ast.In()], [ast.Tuple(choices)]):
+                each = (ast.Compare(node.left, [ast.Eq()], [one]) for one in choices)
                 return ["or", *map(self.tree, each)]
             case ast.Name("chosen"):
-                return ["or", *(["in", name] for name in own_catalogue())]
+                return ["or", *(["in", name] for name in self.tricks)]
             case ast.Name(name) if name in self.computed:
-                return self.tree(lines.parse(self.computed[name]))
+                return self.tree(parse(self.computed[name]))
             case ast.Name(name) if name in self.given:
                 # What the page does not ask for is known: an empty `and` holds, an empty `or` not.
                 return ["and" if self.given[name] else "or"]
@@ -108,7 +116,8 @@ def read(template: Template, questions: Mapping[str, Any]) -> dict[str, Any]:
         UnknownConstruct: the page does not know something in it; it says where that is.
     """
     given = {name: questions[name]["default"] for name in ("author", "description")}
-    conditions = Conditions(template.computed, given)
+    tricks = read_catalogue(questions)
+    conditions = Conditions(template, tricks, given)
     files: dict[str, list[Any]] = {}
     for source in template.sources:
         # Several templates of one file never have their conditions met together.
@@ -132,9 +141,9 @@ def read(template: Template, questions: Mapping[str, Any]) -> dict[str, Any]:
         "names": {mark: name for name, mark in MARKS.items()},
         "conditions": conditions.trees,
         "files": [[path, *file] for path, file in files.items()],
-        "tricks": [trick_of(name) for name in own_catalogue()],
+        "tricks": [shown(trick) for trick in tricks.values()],
         "presets": choices_of(questions["preset"]),
-        "forms": choices_of(questions["parallel"]),
+        "questions": [question_of(name, questions) for name in template.choices],
         "reserved": sorted(reserved_names(own_version())),
         "given": given,
     }
@@ -163,18 +172,34 @@ def marked(text: str, given: Mapping[str, Any], path: str, line: int) -> str:
     if other := re.search("[\ue000-\uf8ff]", text):
         raise unknown(other.start())
     blanked = PLACE.sub(lambda found: " " * len(found[0]), text)
-    if path.endswith(lines.SUFFIX) and (other := re.search(r"\{[{%#]", blanked)):
+    if path.endswith(SUFFIX) and (other := re.search(r"\{[{%#]", blanked)):
         raise unknown(other.start())
     return PLACE.sub(value, text)
 
 
-def trick_of(name: str) -> dict[str, Any]:
+def shown(trick: Trick) -> dict[str, Any]:
     """Returns what the page says of a trick, and what it goes with."""
-    trick = own_catalogue()[name]
     entries = ("name", "title", "buys", "group", "wants", "recommended")
-    lists = ("goes_with", "needs", "excludes", "forms", "choices")
+    lists = ("goes_with", "needs", "excludes", "works_with", "choices")
     values = {entry: getattr(trick, entry) for entry in (*entries, *lists)}
     return {entry: value for entry, value in values.items() if value}
+
+
+def question_of(name: str, questions: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a question with choices: what it has by default in each preset, and which ask it.
+
+    Raises:
+        UnknownConstruct: Jinja's sandbox refuses an expression.
+    """
+    presets = {preset: {"preset": preset} for preset in choices_of(questions["preset"])}
+    try:
+        ask = Expressions(questions)
+        defaults = {preset: ask.default(name, one) for preset, one in presets.items()}
+        asked = [preset for preset, one in presets.items() if ask.asks(name, one)]
+    except TemplateError as error:
+        raise UnknownConstruct(f"copier.yml: {error}") from error
+    choices = choices_of(questions[name])
+    return {"name": name, "choices": choices, "defaults": defaults, "asked": asked}
 
 
 def choices_of(question: Mapping[str, Any]) -> dict[str, str]:
@@ -228,11 +253,11 @@ def page(source: str, version: str) -> str:
         source: where Copier gets the template, for what the page makes.
         version: the tag or commit.
     """
-    data = read(lines.own_template(), own_questions())
+    data = read(own_template(), own_questions())
     data |= {"source": source, "version": version, "handbook": HANDBOOK}
     data["published"] = PUBLISHED
     recorded = {"_commit": version, "_src_path": source, **data["given"]}
-    data["recorded"] = lines.as_yaml(recorded)
+    data["recorded"] = as_yaml(recorded)
     parts = {path.name: path.read_text(encoding="utf-8") for path in PARTS.iterdir()}
     parts["data"] = embedded(data)
     pages = {name: handbook_page(name) for name in own_catalogue()}

@@ -8,7 +8,7 @@ const DEFAULTS = { name: "Leaf Diseases", preset: "recommended", file: "train.py
 const ANSWERS = ".copier-answers.yml";
 const CONTEXT = 3;
 
-let state; // The name, the preset, the form of `parallel`, and the tricks that are ticked.
+let state; // The name, the preset, the answers to questions with choices, and the tricks that are ticked.
 let before = null; // The state that the project is compared with.
 let about = ""; // The trick that this is about, if it is one.
 let open = DEFAULTS.file;
@@ -23,30 +23,30 @@ const unfolded = new Set();
 
 /** The state of a preset: what it holds is ticked. */
 function presetState(name, preset) {
-  const { parallel, chosen } = ofPreset(data, preset);
-  return { name, preset, parallel, tricks: listable.filter((trick) => chosen.has(trick)) };
+  const { chosen, ...choice } = ofPreset(data, preset, state);
+  return { name, ...choice, tricks: listable.filter((trick) => chosen.has(trick)) };
 }
 
 /** Why a trick cannot be ticked, or unticked, as copier.yml would refuse it; or an empty text. */
-function obstacle(name, { parallel, tricks }) {
+function obstacle(name, answers) {
+  const { tricks } = answers;
   const trick = byName.get(name), has = (other) => tricks.includes(other);
   const others = (entry) => listable.filter((other) => has(other) && byName.get(other)[entry]?.includes(name));
   if (has(name)) {
     const needing = others("needs");
     return needing.length ? `${needing.join(" and ")} needs it` : "";
   }
-  if (trick.forms && !trick.forms.includes(parallel)) {
-    return `needs parallel to be ${trick.forms.join(" or ")}`;
-  }
+  const [bound] = against(trick, answers);
+  if (bound) return `needs ${bound[0]} to be ${bound[1].join(" or ")}`;
   const missing = (trick.needs ?? []).filter((other) => !has(other));
   if (missing.length) return `needs ${missing.join(" and ")}`;
   const excluded = [...(trick.excludes ?? []).filter(has), ...others("excludes")];
   return excluded.length ? `does not go with ${excluded.join(" and ")}` : "";
 }
 
-/** The tricks because of which a form of `parallel` cannot be had. */
-const against = (form, { tricks }) =>
-  tricks.filter((name) => !(byName.get(name).forms ?? [form]).includes(form));
+/** The tricks because of which a question cannot have a choice. */
+const barring = (question, choice, { tricks }) =>
+  tricks.filter((name) => !(byName.get(name).works_with?.[question] ?? [choice]).includes(choice));
 
 /** The state that an address stands for, less what does not exist or go together. */
 function readAddress() {
@@ -61,9 +61,11 @@ function readAddress() {
   if (nameFault(data, name)) lost.push("a name that cannot be used");
   const preset = oneOf(data.presets, "preset", DEFAULTS.preset);
   const read = presetState(nameFault(data, name) ? DEFAULTS.name : name, preset);
+  for (const question of data.questions.filter(({ asked }) => asked.includes(preset))) {
+    read[question.name] = oneOf(question.choices, question.name, question.defaults[preset]);
+  }
   if (preset === "custom") {
     const wanted = (asked.get("tricks") ?? "").split(",").filter(Boolean);
-    read.parallel = oneOf(data.forms, "parallel", "none");
     read.tricks = listable.filter((trick) => wanted.includes(trick));
     // A trick that goes may take another with it.
     for (let count = -1; count !== read.tricks.length; ) {
@@ -79,12 +81,9 @@ function readAddress() {
 }
 
 function writeAddress(push) {
-  const { name, preset, parallel, tricks } = state;
-  const asked = new URLSearchParams({ name, preset });
-  if (preset === "custom") {
-    asked.set("parallel", parallel);
-    asked.set("tricks", tricks.join(","));
-  }
+  const { name, preset, tricks } = state;
+  const asked = new URLSearchParams({ name, preset, ...Object.fromEntries(answersTo(data, state)) });
+  if (preset === "custom") asked.set("tricks", tricks.join(","));
   asked.set("file", open);
   if (reading) asked.set("page", reading);
   const address = `#${asked}`.replaceAll("%2C", ",").replaceAll("%2F", "/");
@@ -144,7 +143,7 @@ function say(files) {
 /** What the last choice was about. */
 function subject() {
   if (!about) return "This choice";
-  if (about === "parallel") return `parallel=${state.parallel}`;
+  if (about in state) return `${about}=${state[about]}`;
   return state.tricks.includes(about) ? about : `Without ${about}`;
 }
 
@@ -155,10 +154,11 @@ function toggle(name) {
   take({ ...state, preset: "custom", tricks }, { trick: name });
 }
 
-function chooseForm(form) {
-  const others = against(form, state);
-  if (others.length) return refuse(`parallel=${form} does not go with ${others.join(" and ")}`);
-  take({ ...state, preset: "custom", parallel: form }, { trick: "parallel" });
+function answer({ name, asked }, choice) {
+  const others = barring(name, choice, state);
+  if (others.length) return refuse(`${name}=${choice} does not go with ${others.join(" and ")}`);
+  const preset = asked.includes(state.preset) ? state.preset : "custom";
+  take({ ...state, preset, [name]: choice }, { trick: name });
 }
 
 function refuse(reason) {
@@ -173,8 +173,13 @@ function makeForm() {
   element("version").textContent = `template ${data.version}`;
   makeSegments("presets", Object.keys(data.presets), (preset) =>
     take(preset === "custom" ? { ...state, preset } : presetState(state.name, preset)));
-  makeSegments("forms", Object.keys(data.forms), chooseForm);
-  document.querySelector("#forms legend").insertAdjacentHTML("beforeend", linkTo("parallel"));
+  for (const question of data.questions) {
+    const { name, choices } = question;
+    const legend = byName.has(name) ? escaped(byName.get(name).title) + linkTo(name) : name;
+    element("questions").insertAdjacentHTML("beforeend",
+      `<fieldset id="${name}" class="segments"><legend>${legend}</legend></fieldset>`);
+    makeSegments(name, Object.keys(choices), (choice) => answer(question, choice));
+  }
   const groups = grouped(listable.map((name) => byName.get(name)), (trick) => trick.group);
   element("groups").innerHTML = groups.map(([group, tricks]) =>
     `<fieldset class="group"><legend>${escaped(group)}</legend>${tricks.map(rowOf).join("")}</fieldset>`).join("");
@@ -238,14 +243,16 @@ function rowOf({ name, title, buys }) {
 function showForm() {
   for (const input of document.querySelectorAll("#presets input")) input.checked = input.value === state.preset;
   element("presets-note").textContent = data.presets[state.preset];
-  const barred = [];
-  for (const input of document.querySelectorAll("#forms input")) {
-    const others = against(input.value, state);
-    input.checked = input.value === state.parallel;
-    input.setAttribute("aria-disabled", others.length > 0);
-    if (others.length) barred.push(`${input.value} does not go with ${others.join(" and ")}.`);
+  for (const { name, choices } of data.questions) {
+    const barred = [];
+    for (const input of document.querySelectorAll(`#${name} input`)) {
+      const others = barring(name, input.value, state);
+      input.checked = input.value === state[name];
+      input.setAttribute("aria-disabled", others.length > 0);
+      if (others.length) barred.push(`${input.value} does not go with ${others.join(" and ")}.`);
+    }
+    element(`${name}-note`).textContent = [`${choices[state[name]]}.`, ...barred].join(" ");
   }
-  element("forms-note").textContent = [`${data.forms[state.parallel]}.`, ...barred].join(" ");
   for (const name of listable) {
     const input = element(`t-${name}`), trick = byName.get(name), ticked = state.tricks.includes(name);
     const missing = ticked ? (trick.goes_with ?? []).filter((other) => !state.tricks.includes(other)) : [];

@@ -5,7 +5,7 @@
 
 const NAME = /^[A-Za-z0-9._-]([A-Za-z0-9 ._-]{0,58}[A-Za-z0-9._-])?$/;
 
-/** Whether a condition holds for a choice of tricks and of a form of `parallel`. */
+/** Whether a condition holds for a choice of tricks, and the answers to questions with choices. */
 function holds(tree, choice) {
   const [kind, ...parts] = tree;
   switch (kind) {
@@ -22,9 +22,9 @@ function holds(tree, choice) {
 function addCauses(tree, value, choice, causes) {
   const [kind, ...parts] = tree;
   if (kind === "in") {
-    if (value) causes.add(parts[0] === "parallel" ? choice.parallel : parts[0]);
+    if (value) causes.add(choice[parts[0]] ?? parts[0]);
   } else if (kind === "==") {
-    if (value !== (parts[1] === "none")) causes.add(choice.parallel);
+    if (value !== (parts[1] === "none")) causes.add(choice[parts[0]]);
   } else if (kind === "not") {
     addCauses(parts[0], !value, choice, causes);
   } else {
@@ -34,21 +34,32 @@ function addCauses(tree, value, choice, causes) {
   }
 }
 
+/** The questions whose choices a trick does not go with. */
+const against = (trick, answers) =>
+  Object.entries(trick.works_with ?? {}).filter(([name, choices]) => !choices.includes(answers[name]));
+
 /** The tricks of a preset, or those that are ticked, as copier.yml computes `chosen`. */
-function chosenOf(data, { preset, parallel, tricks = [] }) {
+function chosenOf(data, state) {
+  const { preset, tricks = [] } = state;
   const has = (trick) => {
-    if (trick.choices) return parallel !== "none";
+    if (trick.choices) return state[trick.name] !== "none";
     if (preset === "custom") return tricks.includes(trick.name);
-    if (trick.forms && !trick.forms.includes(parallel)) return false;
+    if (against(trick, state).length) return false;
     return preset === "everything" ? !trick.excludes : preset === "recommended" && trick.recommended;
   };
   return new Set(data.tricks.filter(has).map((trick) => trick.name));
 }
 
-/** A preset as a choice, with what it holds. */
-function ofPreset(data, preset) {
-  const parallel = preset === "everything" ? "dp" : "none";
-  return { preset, parallel, chosen: chosenOf(data, { preset, parallel }) };
+/** The answers of a state to questions with choices, less those that its preset does not ask. */
+const answersTo = (data, state) =>
+  data.questions.filter(({ asked }) => asked.includes(state.preset)).map(({ name }) => [name, state[name]]);
+
+/** A preset as a choice, with what it holds, and with the answers of a state to what it asks. */
+function ofPreset(data, preset, state = {}) {
+  const defaults = data.questions.map((question) => [question.name, question.defaults[preset]]);
+  const kept = preset === "custom" ? [] : answersTo(data, { ...state, preset }).filter(([, answer]) => answer);
+  const choice = { preset, ...Object.fromEntries([...defaults, ...kept]) };
+  return { ...choice, chosen: chosenOf(data, choice) };
 }
 
 /** The import name of a project's package, as copier.yml derives it. */
@@ -84,26 +95,26 @@ function yaml(name) {
 
 /** What the answers file holds, in the order of the alphabet. */
 function answersOf(data, state, imported) {
-  const custom = state.preset === "custom";
   const listed = data.tricks.filter((trick) => !trick.choices && state.tricks.includes(trick.name));
   const list = listed.map((trick) => `\n- ${trick.name}`).join("") || " []";
-  return [
-    `${data.recorded}package_name: ${yaml(imported)}`,
-    ...(custom ? [`parallel: ${state.parallel}`] : []),
-    `preset: ${state.preset}`,
-    `project_name: ${yaml(state.name)}`,
-    ...(custom ? [`tricks:${list}`] : []),
-    "",
-  ].join("\n");
+  const lines = [
+    `package_name: ${yaml(imported)}\n`,
+    `preset: ${state.preset}\n`,
+    `project_name: ${yaml(state.name)}\n`,
+    ...(state.preset === "custom" ? [`tricks:${list}\n`] : []),
+    ...answersTo(data, state).map(([name, answer]) => `${name}: ${answer}\n`),
+  ];
+  return data.recorded + lines.sort().join("");
 }
 
 /**
  * The files of a project by their paths, each with its blocks.
  *
- * A state has the project's name, the preset, the form of `parallel`, and what is ticked.
+ * A state has the project's name, the preset, the answers to questions with choices, and what is ticked.
  */
 function render(data, state) {
-  const choice = { chosen: chosenOf(data, state), parallel: state.parallel };
+  const answers = data.questions.map(({ name }) => [name, state[name]]);
+  const choice = { chosen: chosenOf(data, state), ...Object.fromEntries(answers) };
   const values = data.conditions.map((tree) => holds(tree, choice));
   const imported = packageName(data, state.name);
   const names = {
@@ -240,26 +251,31 @@ function crc32(bytes) {
 /** What to type for a project, with torch-tricks and with Copier. */
 function commandsOf(data, state) {
   const folder = packageName(data, state.name).replaceAll("_", "-");
-  const ours = ["torch-tricks new", folder, `--name="${state.name}"`, ...wishes(data, state)];
+  const ours = ["torch-tricks new", folder, `--name="${state.name}"`, ...optionsFor(data, state)];
   if (data.source !== data.published) ours.push("--template", data.source);
   ours.push("--ref", data.version);
   const theirs = ["uvx copier copy --defaults", `-d "project_name=${state.name}"`, `-d preset=${state.preset}`];
-  if (state.preset === "custom") {
-    theirs.push(`-d parallel=${state.parallel}`, `-d "tricks=[${state.tricks.join(",")}]"`);
-  }
+  theirs.push(...answersTo(data, state).map(([name, answer]) => `-d ${name}=${answer}`));
+  if (state.preset === "custom") theirs.push(`-d "tricks=[${state.tricks.join(",")}]"`);
   theirs.push("--vcs-ref", data.version, data.source, folder);
   return { ours: ours.join(" "), theirs: theirs.join(" ") };
 }
 
 /** The options for a choice, by the preset from which it is the fewest words away. */
-function wishes(data, state) {
-  if (state.preset !== "custom") return ["--preset", state.preset];
+function optionsFor(data, state) {
+  const isTrick = (name) => data.tricks.some((trick) => trick.name === name);
+  const others = answersTo(data, state).filter(([name]) => !isTrick(name))
+    .map(([name, answer]) => `--data ${name}=${answer}`);
+  if (state.preset !== "custom") return ["--preset", state.preset, ...others];
+  const withChoices = data.tricks.filter((trick) => trick.choices).map((trick) => trick.name);
   const bases = ["minimal", "recommended", "everything"].map((preset) => {
-    const { parallel, chosen } = ofPreset(data, preset);
+    const base = ofPreset(data, preset, state), { chosen } = base;
     const taken = state.tricks.filter((name) => !chosen.has(name));
-    const left = [...chosen].filter((name) => name !== "parallel" && !state.tricks.includes(name));
-    if (state.parallel === "none" && parallel !== "none") left.push("parallel");
-    else if (state.parallel !== parallel) taken.push(`parallel=${state.parallel}`);
+    const left = [...chosen].filter((name) => !withChoices.includes(name) && !state.tricks.includes(name));
+    for (const name of withChoices) {
+      if (state[name] === "none" && base[name] !== "none") left.push(name);
+      else if (state[name] !== base[name]) taken.push(`${name}=${state[name]}`);
+    }
     return { preset, taken, left, words: taken.length + left.length };
   });
   // Without a difference to it, a project would follow its preset.
@@ -270,6 +286,7 @@ function wishes(data, state) {
     ...(best.taken.length ? ["--with", best.taken.join(",")] : []),
     ...(best.left.length ? ["--without", best.left.join(",")] : []),
     ...(same ? ["--defaults"] : []),
+    ...others,
   ];
 }
 

@@ -26,7 +26,8 @@ class Trick:
     goes_with: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
-    forms: tuple[str, ...] = ()
+    works_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The choices that it works with, for each question of which it does not work with all."""
     choices: tuple[str, ...] = ()
     """The forms that it comes in; it then has a question of its own."""
     recommended: bool = False
@@ -35,16 +36,30 @@ class Trick:
     flags_of: Mapping[str, list[str]] = field(default_factory=dict)
     """The flags of each of its choices."""
     depends: tuple[str, ...] = ()
-    """What a project with it requires, such as `h5py>=3.12`."""
-    words: tuple[str, ...] = ()
-    words_of: Mapping[str, list[str]] = field(default_factory=dict)
-    """The words of each of its choices."""
+    """The packages that a project with it requires, such as `h5py>=3.12`."""
+
+    def asks_for(self, question: str) -> str:
+        """Returns the choices of a question that it works with, as they are typed."""
+        return " or ".join(f"{question}={one}" for one in self.works_with[question])
 
 
 def module_of(requirement: str) -> str:
     """Returns the module that a requirement such as `huggingface-hub>=0.30` brings."""
     name = re.split("[^A-Za-z0-9_-]", requirement)[0].lower()
     return {"pillow": "PIL"}.get(name, name.replace("-", "_"))
+
+
+def choice_questions(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Returns the questions with choices, each with the entry of rows that lists some of them.
+
+    Raises:
+        TypeError: one is no question with choices.
+    """
+    entries = questions.get("choice_questions", {}).get("default", {})
+    for name, entry in entries.items():
+        if not isinstance(entry, str) or not questions.get(name, {}).get("choices"):
+            raise TypeError(f"{name} is no question with choices")
+    return dict(entries)
 
 
 def read_catalogue(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Trick]:
@@ -56,12 +71,17 @@ def read_catalogue(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Tric
         TypeError: a row is none.
     """
     known = {entry.name for entry in fields(Trick)}
-    tricks = {}
+    entries, tricks = choice_questions(questions), {}
     for name, row in questions.get("catalogue", {}).get("default", {}).items():
         values: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value
             for key, value in row.items()
             if key in known
+        }
+        values["works_with"] = {
+            question: tuple(row[entry])
+            for question, entry in entries.items()
+            if row.get(entry)
         }
         trick = Trick(name=name, **values)
         texts = (trick.title, trick.buys, trick.group, trick.source, trick.wants, name)
@@ -69,13 +89,13 @@ def read_catalogue(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Tric
             trick.goes_with,
             trick.needs,
             trick.excludes,
-            trick.forms,
             trick.choices,
+            *trick.works_with.values(),
         )
         names = [each for entries in lists for each in entries]
         if not all(isinstance(text, str) for text in (*texts, *names)):
             raise TypeError(f"the row of {name} has other things than texts")
-        if trick.choices and name not in questions:
+        if trick.choices and name not in entries:
             raise TypeError(f"{name} has choices, and no question")
         tricks[name] = trick
     return tricks

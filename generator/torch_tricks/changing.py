@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from torch_tricks.errors import Refusal
+from torch_tricks.merging import Plan, apply, plan_update, render_base, scratch_for
 from torch_tricks.output import colored, emphasized
 from torch_tricks.project import Project
 from torch_tricks.questions import LIST
 from torch_tricks.template import Rendering, find_version, released_versions
-from torch_tricks.updating import Plan, apply, plan_update, render_base, scratch_for
 
 DONE = 0
 NEEDS_A_LOOK = 1

@@ -136,16 +136,28 @@ Names = Annotated[
 Data = Annotated[
     list[str] | None,
     typer.Option(
-        "--data", "-d", metavar="NAME=VALUE", help="An answer; repeat it for more."
+        "--data",
+        "-d",
+        metavar="NAME=VALUE",
+        help="The answer to a question of the template; repeatable.",
     ),
 ]
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="Show the change, and leave the project alone."),
+    typer.Option("--dry-run", help="Print the changes, and write nothing."),
 ]
 Defaults = Annotated[
     bool,
-    typer.Option("--defaults", help="Ask nothing: give open questions their defaults."),
+    typer.Option("--defaults", help="Prompt for nothing, and use the defaults."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Preset = Annotated[
+    str,
+    typer.Option(
+        metavar="PRESET",
+        help="recommended, minimal, everything or custom.",
+        autocompletion=complete_presets,
+    ),
 ]
 HERE = Path()
 
@@ -154,16 +166,11 @@ HERE = Path()
 def new(
     dest: Annotated[
         Path,
-        typer.Argument(metavar="DEST", help="The folder to make.", show_default=False),
-    ],
-    preset: Annotated[
-        str,
-        typer.Option(
-            metavar="PRESET",
-            help="recommended, minimal, everything or custom.",
-            autocompletion=complete_presets,
+        typer.Argument(
+            metavar="DEST", help="The new folder of the project.", show_default=False
         ),
-    ] = "",
+    ],
+    preset: Preset = "",
     take: Annotated[
         str,
         typer.Option(
@@ -178,38 +185,45 @@ def new(
         typer.Option(
             "--without",
             metavar="TRICK,...",
-            help="Tricks to take from the preset.",
+            help="Tricks to leave out of the preset.",
             autocompletion=complete_tricks,
         ),
     ] = "",
     name: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Name of the project, as people write it."),
+        typer.Option(metavar="NAME", help="Project name, with spaces and capitals."),
     ] = "",
     data: Data = None,
     template: Annotated[
         str,
         typer.Option(
-            metavar="SOURCE", help="Another template: a clone, or a git address."
+            metavar="SOURCE",
+            help="Another template: the folder of a clone, or a git URL.",
         ),
     ] = "",
     ref: Annotated[
-        str, typer.Option(metavar="TAG", help="Another version of the template.")
+        str,
+        typer.Option(
+            metavar="TAG",
+            help="Another version of the template: a tag, branch or commit.",
+        ),
     ] = "",
     defaults: Defaults = False,
 ) -> None:
-    """Make a project. Asks what is not told, like Copier."""
+    """Create a project, and prompt for the name and the preset unless you pass them."""
     from torch_tricks import creating
 
-    wishes = creating.Wishes(preset, names_in(take), names_in(leave), name, data or [])
-    creating.create(dest, wishes, template, ref, ask=can_ask() and not defaults)
+    request = creating.Request(
+        preset, names_in(take), names_in(leave), name, data or []
+    )
+    creating.create(dest, request, template, ref, ask=can_ask() and not defaults)
 
 
 @app.command("list")
 def list_(project: Where = HERE) -> None:
-    """List the tricks.
+    """List the tricks, with the benefit and the needs of each.
 
-    What each buys and needs, and inside a project whether it is in.
+    Inside a project, the list marks the tricks that the project has.
     """
     from torch_tricks import reporting
 
@@ -229,10 +243,9 @@ def show(
     ],
     project: Where = HERE,
 ) -> None:
-    """Show a trick and its code.
+    """Show a trick: its idea, flags, source and code.
 
-    The idea, the flags, the source, and what it adds to this project; outside of a project, what
-    it adds to a minimal one.
+    The code is the diff to this project, or outside of a project, the diff to a minimal one.
     """
     from torch_tricks import reporting
 
@@ -267,9 +280,9 @@ def update(
     dry_run: DryRun = False,
     defaults: Defaults = False,
 ) -> None:
-    """Take up a newer template, and keep your edits.
+    """Update to a newer version of the template, and keep your edits.
 
-    Names the tricks that are new; a preset may bring some of them.
+    Lists the new tricks. A preset may add some of them.
     """
     from torch_tricks import changing
 
@@ -277,8 +290,8 @@ def update(
     sys.exit(changing.update(project, to, data or [], dry_run=dry_run, ask=ask))
 
 
-@app.command()
-def measure(
+@app.command("measure")
+def measure_(
     tricks: Annotated[
         str,
         typer.Argument(
@@ -297,52 +310,53 @@ def measure(
         ),
     ] = None,
     repeats: Annotated[
-        int, typer.Option(min=2, help="Pairs of runs, each with a seed of its own.")
+        int,
+        typer.Option(
+            min=2, help="Number of pairs of runs. Each pair has its own seed."
+        ),
     ] = 5,
     launch: Annotated[
         str,
         typer.Option(
             metavar="COMMAND",
-            help="What starts train.py, such as torchrun; by default the project's Python.",
+            help="The command that starts train.py, such as torchrun; by default the project's Python.",
         ),
     ] = "",
     results: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where results go; by default below runs/."),
+        typer.Option(
+            metavar="DIR", help="The directory of the results; by default one in runs/."
+        ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with what was stopped.")
+        bool, typer.Option("--resume", help="Continue a measurement that was stopped.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print it for programs.")
-    ] = False,
+    as_json: Json = False,
     project: Where = HERE,
 ) -> None:
-    """Measure what tricks buy here.
+    """Measure the effect of tricks in this project.
 
-    Trains two copies of the project, as it is and with the trick, or without it if it is in, in
-    pairs of runs with one seed each, and says by how much they differ.
+    Trains copies of the project with and without each trick, in pairs of runs with equal seeds.
+    Prints the mean differences with their confidence intervals.
     """
-    from torch_tricks import measuring
+    from torch_tricks.measuring.measure import Request, measure
 
-    words = flags or []
-    more = list(takewhile(lambda word: not word.startswith("-"), words))
+    more = list(takewhile(lambda word: not word.startswith("-"), flags or []))
     names = tuple(dict.fromkeys(names_in(tricks, *more)))
-    words = words[len(more) :]
-    measuring.measure(project, names, words, repeats, launch, results, resume, as_json)
+    words = (flags or [])[len(more) :]
+    request = Request(project, names, words, repeats, launch, results)
+    measure(request, resume, as_json)
 
 
 @app.command()
 def status(
     project: Where = HERE,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print it for programs.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
-    """Say what this project has.
+    """Show the state of this project.
 
-    Where it came from, newer versions, its tricks, and the files that were edited or deleted
-    since.
+    Prints its template and version, newer versions, its tricks, and the files that you edited or
+    deleted.
     """
     from torch_tricks import reporting
 

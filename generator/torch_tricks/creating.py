@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir, mkdtemp
 from typing import Any
 
-from torch_tricks import quick
+from torch_tricks import preview
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, git, run_git
 from torch_tricks.questions import ABOUT_THE_OWNER, Questions
@@ -32,8 +32,8 @@ NO_FILES_OF_ANYBODY |= {"lost+found"}
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What the command line says about a new project."""
+class Request:
+    """A new project as the command line asks for it."""
 
     preset: str
     take: Sequence[str]
@@ -43,7 +43,7 @@ class Wishes:
 
     @property
     def to_ask(self) -> set[str]:
-        """What is asked first: the name and the preset, where they do not follow."""
+        """The first questions: the name and the preset, unless they were passed."""
         given = {pair.partition("=")[0] for pair in self.data}
         told = self.preset or self.take or self.leave or given - ABOUT_THE_OWNER
         names = set() if self.name or "project_name" in given else {"project_name"}
@@ -65,7 +65,7 @@ class Wishes:
         return answers, [*self.take, *take], [*self.leave, *leave]
 
 
-def create(dest: Path, wishes: Wishes, template: str, ref: str, ask: bool) -> None:
+def create(dest: Path, request: Request, template: str, ref: str, ask: bool) -> None:
     """Makes a project, at once or not at all, and says what to do next.
 
     Asks for the name and the preset, and for the rest only if the preset is custom. If tricks
@@ -90,15 +90,15 @@ def create(dest: Path, wishes: Wishes, template: str, ref: str, ask: bool) -> No
                 known = ask_own(directory, answers, asked)
                 names = {*answers, *asked}.intersection(known)
                 answers = {name: known[name] for name in names}
-            return quick.render_own(directory, answers, **options)
+            return preview.render_own(directory, answers, **options)
 
         first = attempt(
             {},
-            ask=wishes.to_ask if ask else (),
+            ask=request.to_ask if ask else (),
             files=False,
         )
         questions = first.questions
-        answers, take, leave = wishes.read(questions)
+        answers, take, leave = request.read(questions)
         answers = {n: first.answers[n] for n in ("project_name", "preset")} | answers
         choose = ask and answers["preset"] == "custom" and not (take or leave)
         open_questions = questions.asked.keys() - answers.keys()

@@ -1,4 +1,4 @@
-"""What ends a command early."""
+"""The error that ends a command early."""
 
 
 class Refusal(Exception):

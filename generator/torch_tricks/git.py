@@ -18,7 +18,7 @@ OF_ANOTHER_REPOSITORY = (
     "GIT_NAMESPACE",
     "GIT_PREFIX",
 )
-"""What git sets for its hooks, and what would lead the tool to the wrong repository."""
+"""Variables that git sets for its hooks, which would lead the tool to the wrong repository."""
 
 SETTINGS = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
 """Messages that can be told apart, and no lock on the index for mere looking: a kill would leave

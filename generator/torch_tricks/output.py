@@ -1,4 +1,4 @@
-"""What a terminal shows, and a pipe does not get."""
+"""Colours and emphasis, for a terminal only."""
 
 import os
 import sys

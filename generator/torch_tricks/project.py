@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 from typing import Any
 
-from torch_tricks import quick
+from torch_tricks import preview
 from torch_tricks.errors import Refusal
 from torch_tricks.git import (
     Entry,
@@ -38,7 +38,7 @@ UNFINISHED = {
     "rebase-merge": "rebase",
     "rebase-apply": "rebase",
 }
-"""What git leaves in its directory while one of its commands waits to be continued."""
+"""Files in git's directory while one of its commands waits to be continued, with the command."""
 
 
 UNDO = ("restore", "--source=HEAD", "--staged", "--worktree", ".")
@@ -96,7 +96,7 @@ class Project:
 
     @cached_property
     def recorded(self) -> dict[str, Any]:
-        """What the answers file holds."""
+        """The content of the answers file."""
         return read_answers(self.answers_file)
 
     @property
@@ -133,9 +133,11 @@ class Project:
         directory = Path(mkdtemp(dir=scratch))
         if not ask:
             wanted = version or self.version
-            known = quick.read_version(self.source, wanted, self.directory, scratch)
+            known = preview.read_version(self.source, wanted, self.directory, scratch)
             given = self.recorded | data
-            found = known and quick.render(known, self.source, directory, given, files)
+            found = known and preview.render(
+                known, self.source, directory, given, files
+            )
             if found:
                 return found
         (directory / ANSWERS_FILE).write_bytes(self.answers_file)
@@ -168,7 +170,8 @@ class Project:
         rendering.questions.check_preset(answers["preset"])
         if LIST in rendering.recorded:
             rendering.questions.check(answers)
-        for name in rendering.recorded.keys() & ABOUT_THE_OWNER:
+        single = ABOUT_THE_OWNER.union(rendering.questions.choices)
+        for name in rendering.recorded.keys() & single:
             if str(answers[name]) != rendering.answers[name]:
                 raise Refusal(
                     f"{name} in {ANSWERS_FILE} cannot be {answers[name]}: correct it, or run "

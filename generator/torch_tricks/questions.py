@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
-from torch_tricks.catalogue import Trick, read_catalogue
+from torch_tricks.catalogue import Trick, choice_questions, read_catalogue
 from torch_tricks.errors import Refusal
 
 OFF = "none"
@@ -21,7 +21,7 @@ ABOUT_THE_OWNER = {"project_name", "package_name", "description", "author"}
 
 @dataclass(frozen=True)
 class Questions:
-    """What `copier.yml` asks."""
+    """The questions of a `copier.yml`."""
 
     raw: Mapping[str, Mapping[str, Any]]
     """The questions as Copier reads them: attributes by name."""
@@ -38,6 +38,11 @@ class Questions:
     @cached_property
     def tricks(self) -> dict[str, Trick]:
         return read_catalogue(self.raw)
+
+    @cached_property
+    def choices(self) -> dict[str, list[str]]:
+        """The questions with choices, which tricks may be bound to."""
+        return {name: _choices(self.raw[name]) for name in choice_questions(self.raw)}
 
     @property
     def presets(self) -> list[str]:
@@ -71,7 +76,7 @@ class Questions:
                 if name in taken and answers[name] == OFF:
                     choice = choice or trick.choices[0]
                 values[name] = OFF if name in left else choice or answers[name]
-        self.check(values, kept=listed - taken.keys())
+        self.check({**answers, **values}, kept=listed - taken.keys())
         return values
 
     @property
@@ -87,9 +92,8 @@ class Questions:
         Args:
             kept: tricks that were in before, and that nobody speaks of now.
         """
-        for name, trick in self.tricks.items():
-            if trick.choices and answers[name] not in (OFF, *trick.choices):
-                choices = (OFF, *trick.choices)
+        for name, choices in self.choices.items():
+            if answers[name] not in choices:
                 raise Refusal(_unknown(f"choice of {name}", answers[name], choices))
         if not isinstance(answers[LIST], list):
             raise Refusal(f"{LIST} must be a list, such as [{self.listable[0]}]")
@@ -107,10 +111,11 @@ class Questions:
             for other in trick.excludes:
                 if other in answers[LIST]:
                     raise Refusal(f"{name} excludes {other}: take one of them")
-            if trick.forms and answers["parallel"] not in trick.forms:
-                forms = " or ".join(f"parallel={form}" for form in trick.forms)
-                remedy = f"remove {name} too" if name in kept else "take that too"
-                raise Refusal(f"{name} needs {forms}: {remedy}")
+            for question, choices in trick.works_with.items():
+                if answers[question] not in choices:
+                    needed = trick.asks_for(question)
+                    remedy = f"remove {name} too" if name in kept else "take that too"
+                    raise Refusal(f"{name} needs {needed}: {remedy}")
 
     def advice(self, chosen: Sequence[str]) -> list[str]:
         """Returns a line for each trick that is of little use without another."""

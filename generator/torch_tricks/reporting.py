@@ -1,22 +1,23 @@
-"""What is said of tricks and projects, without changing anything."""
+"""The commands list, show and status, which change nothing."""
 
 import json
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
-from torch_tricks import quick
+from torch_tricks import preview
 from torch_tricks.catalogue import Trick, own_catalogue
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, Scratch
+from torch_tricks.merging import renamed_by_owner, scratch_for
 from torch_tricks.output import colored
 from torch_tricks.project import Project, find_root
+from torch_tricks.questions import OFF
 from torch_tricks.template import ANSWERS_FILE, Rendering, as_release, released_versions
-from torch_tricks.updating import renamed_by_owner, scratch_for
 
 SAMPLE = {
     "project_name": "Project",
@@ -43,19 +44,24 @@ def list_tricks(directory: Path) -> None:
             group = trick.group
             print(group)
         mark = "" if chosen is None else "in " if name in chosen else "-  "
-        print(describe(trick, f"  {mark}"))
+        print(describe(trick, tricks, f"  {mark}"))
     print("* recommended: in the preset of this name")
 
 
-def describe(trick: Trick, start: str = "") -> str:
-    """Returns the lines about a trick, of at most 100 letters."""
-    forms = " or ".join(f"parallel={form}" for form in trick.forms)
-    # Without `parallel` is a form, too, for which no trick is needed.
-    needed = [*trick.needs, *([forms] if forms and "none" not in trick.forms else [])]
+def describe(trick: Trick, tricks: Container[str], start: str = "") -> str:
+    """Returns the lines about a trick, of at most 100 letters.
+
+    Args:
+        tricks: the names of all.
+    """
+    needed, bounds = [*trick.needs], []
+    for question, choices in trick.works_with.items():
+        is_a_trick = question in tricks and OFF not in choices
+        (needed if is_a_trick else bounds).append(trick.asks_for(question))
     lines = {
         "": f"{trick.title}: {trick.buys}",
         "needs tricks: ": ", ".join(needed),
-        "only with: ": forms if "none" in trick.forms else "",
+        "only with: ": ", ".join(bounds),
         "goes with: ": ", ".join(trick.goes_with),
         "needs: ": trick.wants,
     }
@@ -89,7 +95,7 @@ def show_trick(word: str, directory: Path) -> None:
             if project is not None:
                 return project.render(aside, data, files=files)
             directory = Path(mkdtemp(dir=aside))
-            return quick.render_own(directory, SAMPLE | data, files)
+            return preview.render_own(directory, SAMPLE | data, files)
 
         base = rendered({}, files=False)
         [found] = base.questions.find([word])
@@ -100,7 +106,7 @@ def show_trick(word: str, directory: Path) -> None:
             for take, leave in (([], [found]), ([word], []))
         )
         trick = base.questions.tricks[found]
-        print(describe(trick))
+        print(describe(trick, base.questions.tricks))
         print(f"\n{section(with_it, trick)}\n")
         for rendering in (without, with_it):
             (rendering.directory / ANSWERS_FILE).unlink(missing_ok=True)

@@ -13,8 +13,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from urllib.parse import urlsplit
 
+from torch_tricks.conditions import File
 from torch_tricks.git import git, git_bytes, nul_separated, quoted
-from torch_tricks.lines import File
 
 HUBS = {"gh:": "https://github.com/", "gl:": "https://gitlab.com/"}
 """Copier's short forms of the addresses of hubs."""

@@ -47,10 +47,10 @@ class Rendering:
     answers: dict[str, Any]
     """Answers to all questions, those that are computed included."""
     recorded: dict[str, Any]
-    """What its answers file holds."""
+    """The content of its answers file."""
     questions: Questions
     notes: list[str]
-    """What the user should know of it, in one line each."""
+    """Notes for the user, in one line each."""
 
     @property
     def version(self) -> str:
@@ -140,22 +140,29 @@ def render(
         if folder.is_dir():
             check_not_bare(folder)
     worker, notes = _run_copier(source, version, directory, data, ask, project, files)
-    template = worker.template
-    questions = Questions(template.questions_data)
-    try:
-        has_tricks = {"preset", "chosen"} <= questions.raw.keys() and questions.tricks
-    except (AttributeError, TypeError):
-        has_tricks = False
-    if not has_tricks:
-        raise Refusal(
-            f"{source} is not torch-tricks, as it has no preset or tricks: give --template another "
-            "source, or use Copier's commands"
-        )
+    questions = _checked(Questions(worker.template.questions_data), source)
     answers, file = dict(worker.answers.combined), directory / ANSWERS_FILE
     # Copier has an empty list where a preset decides.
     answers[LIST] = [name for name in questions.listable if name in answers["chosen"]]
     recorded = read_answers(file.read_bytes()) if files else {}
     return Rendering(directory, answers, recorded, questions, notes)
+
+
+def _checked(questions: Questions, source: str) -> Questions:
+    """Returns the questions of a template.
+
+    Raises:
+        Refusal: it is another template than torch-tricks.
+    """
+    try:
+        if {"preset", "chosen"} <= questions.raw.keys() and questions.tricks:
+            return questions
+    except (AttributeError, TypeError):
+        pass
+    raise Refusal(
+        f"{source} is not torch-tricks, as it has no preset or tricks: give --template another "
+        "source, or use Copier's commands"
+    )
 
 
 def ask_own(

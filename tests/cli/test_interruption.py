@@ -5,7 +5,7 @@ import os
 import pytest
 from commands import commit, custom, edit, git, run, run_undo, state
 from rendering import PACKAGE
-from torch_tricks import cli, updating
+from torch_tricks import cli, merging
 from torch_tricks.git import GitError
 from torch_tricks.project import Project
 from typer.testing import CliRunner
@@ -24,9 +24,9 @@ class TestInterruption:
             path.write_text(path.read_text() + "# Mine\n")
         commit(directory)
         opened = Project.at(directory)
-        with updating.scratch_for(opened) as (scratch, _):
+        with merging.scratch_for(opened) as (scratch, _):
             base, new = fresh(**custom("swa")), fresh("v0.2.0", preset="minimal")
-            plan = updating.plan_update(opened, scratch, base, new)
+            plan = merging.plan_update(opened, scratch, base, new)
             assert plan.conflicts
             assert plan.kept
             assert plan.renamed
@@ -37,15 +37,15 @@ class TestInterruption:
         project, plan = planned
         before = state(project.directory)
         for step in ("git", "_replace_index", "_remove"):
-            whole = getattr(updating, step)
+            whole = getattr(merging, step)
 
             def fail(*arguments, whole=whole, **options):
                 whole(*arguments, **options)
                 raise error("no space left")
 
             with monkeypatch.context() as patch, pytest.raises(error):
-                patch.setattr(updating, step, fail)
-                updating.apply(project, plan)
+                patch.setattr(merging, step, fail)
+                merging.apply(project, plan)
             assert state(project.directory) == before
 
     def test_the_printed_command_undoes_every_part_of_it(self, planned, monkeypatch):
@@ -63,10 +63,10 @@ class TestInterruption:
                     (project.directory / path).unlink()
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(updating, "_remove", leave_a_part)
+        monkeypatch.setattr(merging, "_remove", leave_a_part)
         for part in range(0, len(parts), 4):
             with pytest.raises(KeyboardInterrupt):
-                updating.apply(project, plan)
+                merging.apply(project, plan)
             (project.directory / plan.written[part % len(plan.written)]).write_text(
                 "cut sh"
             )
@@ -97,7 +97,7 @@ class TestInterruption:
         self, project, monkeypatch, name, sentence, status
     ):
         directory = project(preset="minimal")
-        plan_update = updating.plan_update
+        plan_update = merging.plan_update
 
         def save(*arguments):
             plan = plan_update(*arguments)

@@ -123,7 +123,7 @@ class TestShow:
         project(source=source, version=version, **answers)
         looks = (["list"], ["show", "ema"], ["show", "parallel=ddp"])
         with monkeypatch.context() as patched:
-            patched.setattr("torch_tricks.quick.read_version", lambda *_: None)
+            patched.setattr("torch_tricks.preview.read_version", lambda *_: None)
             expected = [run(*look) for look in looks]
         monkeypatch.delattr("torch_tricks.project.render")
         assert [run(*look) for look in looks] == expected

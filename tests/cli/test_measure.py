@@ -6,8 +6,8 @@ import sys
 
 import pytest
 from commands import SOURCE, begin, commit, custom, edit, files, git, run
-from torch_tricks import measuring
 from torch_tricks.errors import Refusal
+from torch_tricks.measuring import variants
 
 FLAGS = (
     *("--", "--epochs", 2, "--max-steps", 4, "--batch-size", 256),
@@ -34,7 +34,7 @@ def slow(hub, tmp_path_factory):
 def here(project, slow, monkeypatch):
     """A project of that template, whose Python is this one."""
     monkeypatch.setattr(
-        "torch_tricks.measuring.find_python", lambda project: sys.executable
+        "torch_tricks.measuring.measure.find_python", lambda project: sys.executable
     )
     return project(source=slow, **custom("seeding"))
 
@@ -101,8 +101,8 @@ def test_what_a_stop_leaves_of_the_copies_is_in_nobodys_way(here, monkeypatch):
             raise Refusal("begun again")
         return change(base, names)
 
-    change = measuring.changed_answers
-    monkeypatch.setattr(measuring, "changed_answers", stop)
+    change = variants.changed_answers
+    monkeypatch.setattr(variants, "changed_answers", stop)
     run("measure", "l1,ema", code=130)
     assert list((here / "runs/measure-l1-ema/copies").iterdir())
     assert "begun again" in run("measure", "l1,ema", code=2)
@@ -128,7 +128,7 @@ def test_what_is_known_of_tricks_is_told(here, monkeypatch):
     after = {p: c for p, c in files(here).items() if not p.startswith("runs/")}
     assert (after, git(here, "status", "--porcelain")) == before
     # All is there already.
-    monkeypatch.setattr("torch_tricks.measuring.train", None)
+    monkeypatch.setattr("torch_tricks.measuring.training.train", None)
     again = ("measure", wanted, "--repeats", 2, "--resume")
     told = run(*again, "--json", *FLAGS, "--l1", 10)
     assert json.loads(told)["differences"] == found

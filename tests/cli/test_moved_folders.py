@@ -7,8 +7,8 @@ import sys
 import pytest
 from commands import commit, custom, files, git, run
 from rendering import PACKAGE
+from torch_tricks.merging import apply, plan_update, scratch_for
 from torch_tricks.project import Project
-from torch_tricks.updating import apply, plan_update, scratch_for
 
 BASE = {f"g/{name}.py": f"{name} = 1\n" * 9 for name in ("loss", "net")}
 BASE |= {f"g/optim/{name}.py": f"{name} = 2\n" * 9 for name in ("rates", "swa")}

@@ -103,7 +103,7 @@ class TestNew:
                 other = tricks[name].excludes[0]
                 assert f"{name} excludes {other}: take one of them" in refused
             else:
-                forms = " or ".join(f"parallel={form}" for form in tricks[name].forms)
+                forms = tricks[name].asks_for("parallel")
                 assert f"{name} needs {forms}: take that" in refused
 
     def test_an_empty_folder_is_filled(self, tmp_path, fresh, monkeypatch):
@@ -306,7 +306,7 @@ class TestNew:
         def interrupt(*_, **__):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("torch_tricks.lines.Template.render", interrupt)
+        monkeypatch.setattr("torch_tricks.conditions.Template.render", interrupt)
         arguments = ["new", str(tmp_path / "leaves"), "--name", NAME, "--defaults"]
         result = CliRunner().invoke(cli.app, arguments)
         assert (result.exit_code, result.stderr) == (130, "stopped\n")

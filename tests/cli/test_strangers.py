@@ -15,7 +15,7 @@ from commands import commit, git
 from subsets import ROOT
 from torch_tricks import cli
 from torch_tricks.catalogue import parse_questions
-from torch_tricks.lines import UnknownConstruct, files_in, read_template
+from torch_tricks.conditions import UnknownConstruct, files_in, read_template
 from typer.testing import CliRunner
 
 HEADING = "{{ catalogue[name].title }}"
@@ -282,10 +282,10 @@ def test_the_page_is_not_built_of_it(stranger):
 
 
 EVALUATING = {
-    "lines.compiled": "conditions, made of what ASKED lists",
-    "lines.evaluate": "the same, with the names of what was chosen",
-    "quick.__init__": "Jinja's sandbox",
-    "quick.evaluate": "the same",
+    "conditions.compiled": "conditions, made of what ASKED lists",
+    "conditions.evaluate": "the same, with the names of what was chosen",
+    "preview.__init__": "Jinja's sandbox",
+    "preview.evaluate": "the same",
 }
 """Every function that evaluates text, and what keeps it from running code."""
 
@@ -297,19 +297,19 @@ WRITING = {
     "git.make_tree": "a temporary folder",
     "git.merge_file": "a temporary folder",
     "git.write_out": "a temporary folder",
-    "lines.write": "paths that place_of has checked",
-    "measuring.check_free": "a folder that the user named",
-    "measuring.measure": "the project's runs, or a folder that the user named",
-    "measuring.train": "the same",
-    "measuring.train_all": "the same",
-    "measuring.write_variants": "the same, by git, which takes no path out of it",
+    "conditions.write": "paths that place_of has checked",
+    "measure.check_free": "a folder that the user named",
+    "measure.prepare": "the project's runs, or a folder that the user named",
     "project.render": "a temporary folder",
     "reporting.show_trick": "a temporary folder",
     "store.fetch": "the user's cache, under the hash of an address",
     "template.ask_own": "a temporary folder",
-    "updating._index_with_undo": "a temporary folder",
-    "updating._remove": "files that git tracks",
-    "updating._replace_index": "git's index",
+    "training.train": "the project's runs, or a folder that the user named",
+    "training.train_all": "the same",
+    "variants.write_variants": "the same, by git, which takes no path out of it",
+    "merging._index_with_undo": "a temporary folder",
+    "merging._remove": "files that git tracks",
+    "merging._replace_index": "git's index",
     "write_page.main": "the file that the user named",
 }
 """Every function that writes or removes by itself, and where."""
@@ -334,7 +334,7 @@ def places(names):
     """The functions of the tool and of the page's builder that call one of some names."""
     found = set()
     paths = [
-        *(ROOT / "generator/torch_tricks").glob("*.py"),
+        *(ROOT / "generator/torch_tricks").rglob("*.py"),
         ROOT / "tools/write_page.py",
     ]
     for path in paths:

@@ -126,7 +126,8 @@ def test_no_subset_is_left_out():
     assert everything(parallel="none").tricks == [
         trick.name
         for trick in catalogue()
-        if trick.name != "parallel" and "none" in (trick.parallel or ("none",))
+        if trick.name != "parallel"
+        and "none" in trick.works_with.get("parallel", ("none",))
         if not trick.excludes
     ]
 
@@ -295,7 +296,7 @@ def test_what_a_row_and_its_module_say_need_not_be_listed(line, trick):
         if f" is a trace of {trick}," in found
     }
     assert finding.startswith("train.py:2: ")
-    assert finding.endswith(f"narrow the words of {trick} in copier.yml")
+    assert finding.endswith(f"narrow the words of {trick} in tests/support/words.yml")
 
 
 @pytest.mark.parametrize(("chosen", "other"), [("ddp", "fsdp"), ("fsdp", "ddp")])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
-from torch_tricks.comparing import compare, verdict
+from torch_tricks.measuring.comparing import compare, verdict
 
 PAIRS = 5
 

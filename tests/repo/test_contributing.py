@@ -19,11 +19,11 @@ from pathlib import Path
 
 import copier
 import pytest
-from inspection import PACKAGE
+from inspection import PACKAGE, WORDS
 from packaging.requirements import Requirement
 from packaging.version import Version
 from rendering import render
-from subsets import TRICKS, Subset, everything
+from subsets import TRICKS, Subset, everything, forms_of
 from torch_tricks.catalogue import Trick, module_of
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +74,13 @@ def test_files_come_with_tricks_of_the_catalogue():
         assert {trick for trick, _ in guarded(directory)} <= names
 
 
+def test_words_belong_to_tricks_of_the_catalogue():
+    assert WORDS.keys() <= {trick.name for trick in TRICKS}
+    for trick in TRICKS:
+        if trick.choices:
+            assert WORDS[trick.name].keys() == {*trick.choices}
+
+
 @pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.name)
 class TestRowOfTheCatalogue:
     def test_module_and_its_tests(self, trick, projects):
@@ -99,12 +106,12 @@ class TestRowOfTheCatalogue:
 
     def test_depends(self, trick, projects):
         """What a row depends on is in each place; all that lack are shown."""
-        form = trick.forms[0] if trick.forms else "none"
+        form = forms_of(trick)[0] if forms_of(trick) else "none"
         with_it, without = projects(trick.name), projects(None, form)
         assert "\n".join(missing_dependencies(trick, with_it, without)) == ""
 
     def test_flags(self, trick, projects):
-        form = trick.forms[0] if trick.forms else "none"
+        form = forms_of(trick)[0] if forms_of(trick) else "none"
         without = [flags(projects(needed)) for needed in trick.needs]
         without.append(flags(projects(None, form)))
         added = flags(projects(trick.name)) - set().union(*without)
@@ -113,7 +120,7 @@ class TestRowOfTheCatalogue:
     def test_words(self, trick, projects):
         """Each of its patterns finds something, or could not tell that it is left."""
         text = "\n".join(f"{k}\n{v}" for k, v in projects(trick.name).items())
-        for word in trick.words:
+        for word in [] if trick.choices else WORDS.get(trick.name, []):
             assert re.search(word, text, re.IGNORECASE), word
 
 
@@ -188,8 +195,8 @@ def projects(tmp_path_factory):
         if trick == "parallel":
             form = "dp"
         row = next((row for row in TRICKS if row.name == trick), None)
-        if row and row.forms:
-            form = row.forms[0]
+        if row and forms_of(row):
+            form = forms_of(row)[0]
         listed = [trick] if row and not row.choices else []
         directory = tmp_path_factory.mktemp("project")
         return text_files(render(directory, Subset.of(*listed, parallel=form).answers))

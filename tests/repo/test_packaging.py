@@ -19,7 +19,7 @@ from rendering import PACKAGE, render
 from subsets import ROOT
 from torch_tricks import template
 from torch_tricks.catalogue import own_catalogue
-from torch_tricks.quick import own_version, reserved_names
+from torch_tricks.preview import own_version, reserved_names
 from torch_tricks.template import PUBLISHED
 from updating import read_files, recorded_answers
 from versions import git

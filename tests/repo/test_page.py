@@ -18,9 +18,17 @@ from commands import RECOMMENDED, begin, commit, files, git, python, run
 from copier._cli import CopierApp
 from plumbum import local
 from rendering import all_answers, quick_copier, render_files, render_with_copier
-from subsets import ROOT, TRICKS, Subset, covering_array, everything, space
+from subsets import (
+    ROOT,
+    TRICKS,
+    Subset,
+    covering_array,
+    everything,
+    forms_of,
+    space,
+)
 from torch_tricks.catalogue import own_questions
-from torch_tricks.lines import (
+from torch_tricks.conditions import (
     UnknownConstruct,
     as_yaml,
     files_in,
@@ -255,7 +263,7 @@ def ticks():
     for trick in TRICKS:
         if trick.choices:
             continue
-        form = (*trick.forms, "none")[0]
+        form = (*forms_of(trick), "none")[0]
         alone = Subset.of(trick.name, parallel=form).answers
         for whole in (alone, everything().answers):
             left = [name for name in whole["tricks"] if name != trick.name]
@@ -365,19 +373,19 @@ class TestForm:
         page.locator("#t-folders").click(force=True)
         assert page.is_checked("#t-folders")
         page.check("#t-channels_last")
-        page.locator("#forms label", has_text="fsdp").click(force=True)
-        assert page.is_checked("#forms [value=none]")
-        assert "channels_last" in page.inner_text("#forms-note")
+        page.locator("#parallel label", has_text="fsdp").click(force=True)
+        assert page.is_checked("#parallel [value=none]")
+        assert "channels_last" in page.inner_text("#parallel-note")
 
     def test_an_address_can_be_shared_and_back_works(self, show, written):
         page = show(written, "#preset=minimal&name=Wheat+ears")
         page.check("#t-ema")
-        page.click("#forms label:has([value=ddp])")
+        page.click("#parallel label:has([value=ddp])")
         page.check("#t-sync_bn")
         shared, code = page.url.partition("#")[2], page.inner_text("#lines")
         page.go_back()
         assert not page.is_checked("#t-sync_bn")
-        assert page.is_checked("#forms [value=ddp]")
+        assert page.is_checked("#parallel [value=ddp]")
         page.go_back()
         page.go_back()
         assert page.is_checked("#presets [value=minimal]")

@@ -129,7 +129,7 @@ def test_what_owners_rely_on_is_read_from_the_template(workshop):
     assert after.questions == before.questions
     assert after.tricks - before.tricks == {NEW_TRICK}
     assert before.tricks > {"swa", "parallel", "parallel=ddp"}
-    assert (before.checkpoint_format, after.checkpoint_format) == (2, 3)
+    assert after.checkpoint_format == before.checkpoint_format + 1
 
 
 def test_a_released_name_of_a_trick_never_changes():

@@ -1,14 +1,16 @@
 """Covering arrays: few choices of tricks in which any few of them meet in every way.
 
 What a choice may hold is said by each trick: others that it needs, others that it
-excludes, and the forms of `parallel` that it works with. A *literal* is a trick at one of
-its levels. Whatever literals imply is known from two sets of tricks, those that must be in
-and those that must be out, and from the forms that are left: they can meet if and only if
-no trick is in both sets and a form is left, for then all other tricks can stay out.
+excludes, and the choices of a question that it works with, such as the forms of `parallel`.
+Such a question is a trick with choices among its levels. A *literal* is a trick at one of its
+levels. Whatever literals imply is known from two sets of tricks, those that must be in and
+those that must be out, and from the choices that are left: they can meet if and only if no
+trick is in both sets and each question has a choice left, for then all other tricks can stay
+out.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Self
 
@@ -18,7 +20,7 @@ Level = bool | str
 """Whether a trick is in, or which of its choices."""
 
 FORMS = "parallel"
-"""The trick whose choices others may be bound to."""
+"""The trick whose choices are the forms of several GPUs."""
 
 ATTEMPTS = 25
 """Rows that are tried for each row that is taken."""
@@ -32,26 +34,26 @@ class Trick:
     levels: tuple[Level, ...] = (False, True)
     needs: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
-    parallel: tuple[str, ...] = ()
-    """The forms that it works with; empty: all."""
+    works_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The choices that it works with, for each question of which it does not work with all."""
+
+    @property
+    def has_choices(self) -> bool:
+        return isinstance(self.levels[0], str)
 
 
 @dataclass(frozen=True)
 class Implied:
-    """What literals imply: tricks in, tricks out, and forms left, each as bits."""
+    """What literals imply: tricks in, tricks out, and choices left, each as bits."""
 
     on: int
     off: int
-    forms: int
+    choices: int
 
     def __and__(self, other: Self) -> "Implied":
         return Implied(
-            self.on | other.on, self.off | other.off, self.forms & other.forms
+            self.on | other.on, self.off | other.off, self.choices & other.choices
         )
-
-    @property
-    def possible(self) -> bool:
-        return not self.on & self.off and self.forms != 0
 
 
 class Space:
@@ -60,19 +62,33 @@ class Space:
     def __init__(self, tricks: Sequence[Trick]) -> None:
         self.tricks = {trick.name: trick for trick in tricks}
         self.bits = {name: 1 << place for place, name in enumerate(self.tricks)}
-        self.forms = self.tricks[FORMS].levels if FORMS in self.tricks else ("none",)
-        self.nothing = Implied(0, 0, (1 << len(self.forms)) - 1)
         self.literals = [(t.name, level) for t in tricks for level in t.levels]
+        of_questions = [x for x in self.literals if self.tricks[x[0]].has_choices]
+        self.choices = {literal: 1 << n for n, literal in enumerate(of_questions)}
+        self.questions = {
+            trick.name: self._bits(trick.name, trick.levels)
+            for trick in tricks
+            if trick.has_choices
+        }
+        self.nothing = Implied(0, 0, sum(self.questions.values()))
         self.numbers = {literal: n for n, literal in enumerate(self.literals)}
         self.implied = {literal: self._implied(*literal) for literal in self.literals}
+
+    def _bits(self, question: str, choices: Iterable[Level]) -> int:
+        return sum(self.choices[question, choice] for choice in choices)
+
+    def _only(self, question: str, choices: Iterable[Level]) -> Implied:
+        """What it implies that a question has one of some choices."""
+        others = self.nothing.choices & ~self.questions[question]
+        return Implied(0, 0, others | self._bits(question, choices))
 
     def _implied(self, name: str, level: Level) -> Implied:
         """What a literal implies, by way of other tricks too."""
         result = self.nothing
-        if name == FORMS:
-            result = Implied(0, 0, 1 << self.forms.index(level))
+        if name in self.questions:
+            result = self._only(name, [level])
         if level == self.tricks[name].levels[0]:
-            return result & Implied(0, self.bits[name], result.forms)
+            return result & Implied(0, self.bits[name], result.choices)
         open_names, on = [name], set()
         while open_names:
             if (trick := self.tricks[open_names.pop()]).name not in on:
@@ -82,16 +98,21 @@ class Space:
             others = set(trick.excludes)
             if trick.name in on:
                 off = sum(self.bits[other] for other in others)
-                forms = trick.parallel or self.forms
-                left = sum(1 << self.forms.index(form) for form in forms)
-                result &= Implied(self.bits[trick.name], off, left)
+                result &= Implied(self.bits[trick.name], off, result.choices)
+                for question, choices in trick.works_with.items():
+                    result &= self._only(question, choices)
             elif others & on:
-                result &= Implied(0, self.bits[trick.name], result.forms)
+                result &= Implied(0, self.bits[trick.name], result.choices)
         return result
+
+    def _possible(self, state: Implied) -> bool:
+        """Tells whether no trick must be both in and out, and no question lacks a choice."""
+        left = all(state.choices & bits for bits in self.questions.values())
+        return left and not state.on & state.off
 
     def allows(self, levels: Mapping[str, Level]) -> bool:
         """Tells whether tricks may have these levels, whatever the others have."""
-        return self._all(levels.items()).possible
+        return self._possible(self._all(levels.items()))
 
     def _all(self, literals: Iterable[tuple[str, Level]]) -> Implied:
         return reduce(
@@ -107,13 +128,18 @@ class Space:
         """
         state, levels = self._all(fixed.items()), dict(fixed)
         for literal in wanted.items():
-            if literal[0] not in fixed and (state & self.implied[literal]).possible:
-                state &= self.implied[literal]
+            both = state & self.implied[literal]
+            if literal[0] not in fixed and self._possible(both):
+                state = both
                 levels |= [literal]
         for trick in self.tricks.values():
             level = trick.levels[bool(state.on & self.bits[trick.name])]
-            if trick.name == FORMS:
-                left = [f for n, f in enumerate(self.forms) if state.forms & 1 << n]
+            if trick.has_choices:
+                left = [
+                    choice
+                    for choice in trick.levels
+                    if state.choices & self.choices[trick.name, choice]
+                ]
                 level = level if level in left else left[0]
             levels.setdefault(trick.name, level)
         return tuple(levels[name] for name in self.tricks)
@@ -155,7 +181,7 @@ class Space:
     def meetings(self, strength: int) -> np.ndarray:
         """Tells for every `strength` literals of different tricks if they may meet.
 
-        They may if any two may, and there is a form that suits them all.
+        They may if any two may, and each question has a choice that suits them all.
         """
         implied = [self.implied[literal] for literal in self.literals]
         pairs = np.array(
@@ -167,14 +193,17 @@ class Space:
                 for one in self.literals
             ]
         )
-        forms = np.array([item.forms for item in implied])
-        axes = np.ix_(*[np.arange(len(forms))] * strength)
-        result = reduce(np.bitwise_and, (forms[axis] for axis in axes)) != 0
+        choices = np.array([item.choices for item in implied])
+        axes = np.ix_(*[np.arange(len(choices))] * strength)
+        left = reduce(np.bitwise_and, (choices[axis] for axis in axes))
+        result = np.ones(left.shape, bool)
+        for bits in self.questions.values():
+            result &= (left & bits) != 0
         for first, axis in enumerate(axes):
             for other in axes[first + 1 :]:
                 result &= pairs[axis, other]
         if strength == 1:
-            result &= np.array([item.possible for item in implied])
+            result &= np.array([self._possible(item) for item in implied])
         return result
 
     def _row(
@@ -191,7 +220,7 @@ class Space:
             literals = [
                 self.numbers[literal]
                 for level in trick.levels
-                if (state & self.implied[literal := (trick.name, level)]).possible
+                if self._possible(state & self.implied[literal := (trick.name, level)])
             ]
             gained = missing.take(literals, axis=0)
             for axis in range(1, missing.ndim):

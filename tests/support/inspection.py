@@ -15,9 +15,9 @@ from pathlib import Path
 
 import yaml
 from rendering import PACKAGE
-from subsets import TRICKS, Subset
+from subsets import ROOT, TRICKS, Subset
 from torch_tricks.catalogue import Trick, module_of
-from torch_tricks.lines import own_template
+from torch_tricks.conditions import own_template
 
 ANSWERS = ".copier-answers.yml"
 """Names every trick that was asked for, chosen or not: Copier needs that."""
@@ -25,6 +25,10 @@ ANSWERS = ".copier-answers.yml"
 RUFF = Path(sys.executable).with_name("ruff")
 
 MODULES = {trick.name: trick.module for trick in TRICKS if trick.module}
+
+
+WORDS = yaml.safe_load((ROOT / "tests/support/words.yml").read_text("utf-8"))
+"""Patterns of each trick, or of each of its choices, that nothing else says."""
 
 
 def words_by_owners(computed: bool = True) -> dict[tuple[str, ...], list[str]]:
@@ -36,11 +40,14 @@ def words_by_owners(computed: bool = True) -> dict[tuple[str, ...], list[str]]:
     owners: dict[str, list[str]] = {}
     for trick in TRICKS:
         said = {*words_of_a_row(trick), *words_of_a_module(trick)} if computed else ()
-        for word in {*trick.words, *said}:
-            owners.setdefault(word, []).append(trick.name)
-        for choice, words in trick.words_of.items():
+        words_of = {trick.name: said}
+        if trick.choices:
+            words_of |= WORDS[trick.name]
+        else:
+            words_of[trick.name] = {*said, *WORDS.get(trick.name, [])}
+        for owner, words in words_of.items():
             for word in words:
-                owners.setdefault(word, []).append(choice)
+                owners.setdefault(word, []).append(owner)
         for choice, flags in trick.flags_of.items():
             for word in map(re.escape, flags):
                 owners.setdefault(word, []).append(choice)
@@ -147,7 +154,7 @@ def foreign_traces(files: Files, subset: Subset) -> Iterator[str]:
                 yield (
                     f"{name}:{line}: {word!r} is a trace of {said}, not chosen here: put "
                     f"it under a condition in template/{name}.jinja, or narrow the words of "
-                    f"{said} in copier.yml"
+                    f"{said} in tests/support/words.yml"
                 )
 
 

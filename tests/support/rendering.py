@@ -25,7 +25,7 @@ import copier._vcs
 import jinja2
 from subsets import ROOT, Subset, covering_array, seeded_forms
 from torch_tricks.catalogue import own_questions
-from torch_tricks.lines import choose, own_template
+from torch_tricks.conditions import choose, own_template
 
 PROJECT = {"project_name": "Leaf Diseases"}
 PACKAGE = "leaf_diseases"
@@ -35,7 +35,7 @@ DESCRIPTION = own_questions()["description"]["default"]
 def render(destination: Path, answers: Mapping[str, Any]) -> Path:
     """Renders a project as `copier copy` does, from the template as data.
 
-    test_lines.py holds it to Copier, which decides where more than tricks is answered.
+    test_conditions.py holds it to Copier, which decides where more than tricks is answered.
     """
     if not answers.keys() <= {"preset", "parallel", "tricks"}:
         return render_with_copier(destination, answers)
@@ -53,8 +53,7 @@ def all_answers(answers: Mapping[str, Any]) -> dict[str, Any]:
     given = {"preset": "recommended", **PROJECT, **answers}
     preset = given["preset"]
     given.setdefault("parallel", "dp" if preset == "everything" else "none")
-    rows = own_questions()["catalogue"]["default"]
-    chosen = choose(rows, preset, given["parallel"], given.get("tricks", []))
+    chosen = choose(own_questions(), preset, given, given.get("tricks", []))
     given |= {"package_name": PACKAGE, "author": "", "description": DESCRIPTION}
     recorded = {"_src_path": str(template_copy())} | given
     if preset != "custom":

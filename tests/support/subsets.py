@@ -1,7 +1,7 @@
 """The subsets of the tricks that are tried: all of the first nine, and covering arrays."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -41,18 +41,32 @@ def catalogue() -> tuple[Trick, ...]:
     return with_levels(TRICKS)
 
 
-def with_levels(rows: Iterable[Row]) -> tuple[Trick, ...]:
-    """Returns rows of a catalogue with the levels that each trick has."""
-    return tuple(
-        Trick(
-            name=row.name,
-            levels=("none", *row.choices) if row.choices else (False, True),
-            needs=row.needs,
-            excludes=row.excludes,
-            parallel=row.forms,
-        )
-        for row in rows
+def with_levels(
+    rows: Iterable[Row], choices: Mapping[str, Sequence[str]] | None = None
+) -> tuple[Trick, ...]:
+    """Returns rows of a catalogue with the levels that each trick has.
+
+    Args:
+        choices: the questions with choices that are no tricks, and come first.
+    """
+    return (
+        *(Trick(name, tuple(levels)) for name, levels in (choices or {}).items()),
+        *(
+            Trick(
+                name=row.name,
+                levels=("none", *row.choices) if row.choices else (False, True),
+                needs=row.needs,
+                excludes=row.excludes,
+                works_with=row.works_with,
+            )
+            for row in rows
+        ),
     )
+
+
+def forms_of(row: Row) -> tuple[str, ...]:
+    """The forms of `parallel` that a trick works with; empty: all."""
+    return row.works_with.get(FORMS, ())
 
 
 def questions() -> dict[str, tuple[Level, ...]]:

@@ -27,7 +27,9 @@ def made_up_catalogue(number, seed=0):
                 name,
                 needs=others(place, 0.3),
                 excludes=others(place, 0.2),
-                parallel=random.choice([(), (), (), ("ddp", "fsdp"), ("none", "dp")]),
+                works_with=random.choice(
+                    [{}, {}, {}, {FORMS: ("ddp", "fsdp")}, {FORMS: ("none", "dp")}]
+                ),
             )
             for place, name in enumerate(names)
         ),
@@ -39,7 +41,7 @@ def breaks(trick, levels):
     return levels[trick.name] is True and not (
         all(levels[name] for name in trick.needs)
         and not any(levels[name] for name in trick.excludes)
-        and (not trick.parallel or levels[FORMS] in trick.parallel)
+        and all(levels[name] in some for name, some in trick.works_with.items())
     )
 
 
@@ -55,7 +57,7 @@ def can_be(tricks, known):
         bound = [
             *((name, (True,)) for name in trick.needs),
             *((name, (False,)) for name in trick.excludes),
-            *([(FORMS, trick.parallel)] if trick.parallel else ()),
+            *trick.works_with.items(),
         ]
         for name, levels in bound:
             if name not in known:
@@ -133,7 +135,9 @@ def test_a_row_that_is_missing_is_found():
     rows = Space(tricks).covering_array(3, seed=0)
     with pytest.raises(AssertionError):
         check_array(tricks, rows[:-1], 3)
-    wrong = next(trick for trick in tricks if trick.parallel == ("ddp", "fsdp"))
+    wrong = next(
+        trick for trick in tricks if trick.works_with == {FORMS: ("ddp", "fsdp")}
+    )
     row = [trick.name == wrong.name for trick in tricks]
     with pytest.raises(AssertionError):
         check_array(tricks, [*rows, ("none", *row[1:])], 3)
@@ -170,7 +174,7 @@ def test_core_subsets_carry_the_other_tricks(grown):
         Trick("clipping"),
         Trick("loss_scale_log", needs=("amp",)),
         Trick("label_smoothing", excludes=("mixup",)),
-        Trick("fast_join", parallel=("ddp", "fsdp")),
+        Trick("fast_join", works_with={FORMS: ("ddp", "fsdp")}),
         Trick("ema_schedule", needs=("ema",)),
     )
     chosen = subsets.all_subsets(7)

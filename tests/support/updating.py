@@ -28,7 +28,7 @@ import yaml
 from covering import FORMS
 from hypothesis import strategies as st
 from rendering import PACKAGE, clones_kept, quick_copier, render_version
-from subsets import TRICKS, all_subsets, questions, space
+from subsets import TRICKS, all_subsets, forms_of, questions, space
 from torch_tricks.cli import app
 from typer.testing import CliRunner
 from versions import NEW_TRICK, SOURCE, VERSIONS, Hub, git
@@ -355,12 +355,12 @@ def tricks_of_preset(version: str, preset: str) -> frozenset[str]:
         "recommended": {
             trick.name
             for trick in TRICKS
-            if trick.recommended and "none" in (trick.forms or ("none",))
+            if trick.recommended and "none" in (forms_of(trick) or ("none",))
         },
         "everything": {
             trick.name
             for trick in TRICKS
-            if not trick.excludes and "dp" in (trick.forms or ("dp",))
+            if not trick.excludes and "dp" in (forms_of(trick) or ("dp",))
         },
     }[preset]
     if preset != "minimal" and version >= "v0.2.0":

@@ -70,13 +70,6 @@ def before_practices(tree: Path) -> None:
     for name in PRACTICES:
         text = re.sub(rf"^    {name}:\n(?:      .*\n)+", "", text, flags=re.MULTILINE)
         text = text.replace(f"'{name}' in chosen", "true")
-    # Their words are others' too, by a name that they were given first.
-    text = re.sub(
-        r"^        - \*(image_files|input_images|trained|config)\n",
-        "",
-        text,
-        flags=re.MULTILINE,
-    )
     (tree / "copier.yml").write_text(text, encoding="utf-8")
     template = tree / "template"
     for path in sorted(template.rglob("*"), reverse=True):
@@ -167,7 +160,7 @@ def defaults(tree: Path) -> None:
         "default: Image classification with PyTorch",
         "default: An image classifier",
     )
-    replace(tree, f"{PACKAGE}/batches.py.jinja", 'unit="batch"', 'unit="batches"')
+    replace(tree, f"{PACKAGE}/log.py.jinja", 'unit="batch"', 'unit="batches"')
     replace(tree, f"{PACKAGE}/files.py.jinja", "import os\n", "import os\nimport sys\n")
     replace(tree, "template/.gitignore", "build/\n", "build/\nwheels/\n")
     replace(tree, "template/pyproject.toml.jinja", "\n[tool.", "\n# A tool.\n[tool.")
@@ -187,7 +180,10 @@ def layout(tree: Path) -> None:
     replace(tree, "template/train.py.jinja", "optimizer_step(", "update_weights(")
     [checkpoint] = (tree / PACKAGE).glob("*/checkpoint.py*")
     name = str(checkpoint.relative_to(tree))
-    replace(tree, name, "\nFORMAT = 2\n", "\nFORMAT = 3\n")
+    [number] = re.findall(
+        r"^FORMAT = (\d+)$", checkpoint.read_text("utf-8"), re.MULTILINE
+    )
+    replace(tree, name, f"\nFORMAT = {number}\n", f"\nFORMAT = {int(number) + 1}\n")
 
 
 BEFORE_PRACTICES = "v0.0.1"

@@ -3,10 +3,8 @@
 import pytest
 from rendering import render_files
 from subsets import TRICKS
-from torch_tricks.lines import choose
+from torch_tricks.conditions import choose
 from torch_tricks.catalogue import own_questions
-
-ROWS = own_questions()["catalogue"]["default"]
 
 
 def test_groups_stand_together():
@@ -25,7 +23,8 @@ def test_a_row_is_a_line_of_a_list(trick):
 
 @pytest.mark.parametrize("preset", ["minimal", "recommended", "everything"])
 def test_a_preset_has_what_its_tricks_need(preset):
-    chosen = choose(ROWS, preset, "dp" if preset == "everything" else "none", [])
+    parallel = "dp" if preset == "everything" else "none"
+    chosen = choose(own_questions(), preset, {"parallel": parallel}, [])
     for row in TRICKS:
         assert row.name not in chosen or {*row.needs} <= {*chosen}
 

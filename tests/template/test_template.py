@@ -13,7 +13,7 @@ from typing import Any
 import jinja2
 import pytest
 import yaml
-from subsets import TRICKS
+from subsets import TRICKS, forms_of
 from torch_tricks.errors import Refusal
 from torch_tricks.template import read_answers
 from versions import REPOSITORY, SOURCE
@@ -27,7 +27,7 @@ PRESETS = {
     "everything": [
         trick.name
         for trick in TRICKS
-        if not trick.excludes and "dp" in (trick.forms or ["dp"])
+        if not trick.excludes and "dp" in (forms_of(trick) or ["dp"])
     ],
 }
 MODULES = {trick.name: trick.module for trick in TRICKS if trick.module}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from rendering import all_answers, render, render_version, render_with_copier
-from subsets import ROOT, TRICKS, Subset, covering_array
+from subsets import ROOT, TRICKS, Subset, covering_array, forms_of
 from torch_tricks.catalogue import own_questions
-from torch_tricks.lines import UnknownConstruct, files_in, read_template
+from torch_tricks.conditions import UnknownConstruct, files_in, read_template
 
 PRESETS = ("minimal", "recommended", "everything")
 
@@ -68,7 +68,7 @@ def test_random_choices_equal_those_of_copier(number, tmp_path):
         allowed = Subset.of(parallel=form).named_levels | {
             trick.name: {trick.name, *trick.needs} <= listed
             and listed.isdisjoint(trick.excludes)
-            and form in (trick.forms or (form,))
+            and form in (forms_of(trick) or (form,))
             for trick in TRICKS
             if not trick.choices
         }

@@ -1,7 +1,7 @@
 """Projects rendered without Copier, in a tenth of its time.
 
 This is for the template that the tool came with, and for versions of others that are at hand in a
-repository on this disk or in the cache. What `lines.py` does not know, and answers that need a
+repository on this disk or in the cache. What `conditions.py` does not know, and answers that need a
 correction, give `None`: Copier has its say.
 
 Expressions of `copier.yml`, which may be a stranger's, are evaluated in Jinja's sandbox, as
@@ -14,17 +14,22 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from torch_tricks import lines, template
-from torch_tricks.catalogue import own_file, own_questions, parse_questions
+from torch_tricks import conditions, template
+from torch_tricks.catalogue import (
+    choice_questions,
+    own_file,
+    own_questions,
+    parse_questions,
+)
+from torch_tricks.conditions import File
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError
-from torch_tricks.lines import File
 from torch_tricks.questions import LIST, Questions
 from torch_tricks.store import Store, address_of
 from torch_tricks.template import Rendering
 
-KNOWN = ("_subdirectory", "_envops", "parallel", "preset_tricks", "chosen")
-"""Entries that must equal the tool's own: this module and `lines.choose` rely on them."""
+KNOWN = ("_subdirectory", "_envops", "choice_questions", "preset_tricks", "chosen")
+"""Entries that must equal the tool's own: this module and `conditions.choose` rely on them."""
 
 FREE = {"help", "placeholder", "default"}
 """Entries of a question that may differ from the tool's own."""
@@ -56,13 +61,13 @@ class Version:
         return Questions({k: v for k, v in self.raw.items() if not k.startswith("_")})
 
     @cached_property
-    def template(self) -> lines.Template:
+    def template(self) -> conditions.Template:
         """Its lines, with their conditions.
 
         Raises:
             UnknownConstruct: only Copier can read it.
         """
-        return lines.read_template(self.files, self.raw)
+        return conditions.read_template(self.files, self.raw)
 
     @cached_property
     def expressions(self) -> "Expressions":
@@ -76,7 +81,7 @@ def own_version() -> Version:
 
 @lru_cache(maxsize=1)
 def own_files_as(name: str) -> Version:
-    return Version(own_questions(), lines.files_in(own_file("template")), name)
+    return Version(own_questions(), conditions.files_in(own_file("template")), name)
 
 
 @lru_cache(maxsize=4)
@@ -121,7 +126,8 @@ def from_files(files: Mapping[str, File], name: str) -> Version | None:
     try:
         raw, own = parse_questions(files["copier.yml"].content), own_questions()
         settings = {name for name in raw if name.startswith("_")} - {*OF_NO_MATTER}
-        if any(raw.get(name) != own.get(name) for name in settings.union(KNOWN)):
+        settings.update(KNOWN, choice_questions(own))
+        if any(raw.get(name) != own.get(name) for name in settings):
             return None
         for question in (*ORDER, "preset", LIST):
             free = FREE | ({"validator"} if question in ORDER else set())
@@ -164,6 +170,13 @@ class Expressions:
         """Returns the default answer to a question, given those to the ones before."""
         return self.evaluate(self.raw[name]["default"], answers)
 
+    def asks(self, name: str, answers: Mapping[str, Any]) -> bool:
+        """Returns whether a question is open, given the answers to those before."""
+        condition = self.raw[name].get("when", True)
+        if isinstance(condition, bool):
+            return condition
+        return self.evaluate(condition, answers) == "True"
+
     def fault(self, name: str, answers: Mapping[str, Any]) -> str:
         """Returns why an answer is not allowed, or an empty text."""
         return self.evaluate(self.raw[name].get("validator") or "", answers).strip()
@@ -179,28 +192,31 @@ def complete(version: Version, given: Mapping[str, Any]) -> dict[str, Any] | Non
     from jinja2 import TemplateError
 
     questions = version.questions
-    known = {*ORDER, "preset", "parallel", LIST}
+    known = {*ORDER, "preset", *questions.choices, LIST}
     about = [given.get(name) for name in ORDER]
     if questions.asked.keys() != known or not all(isinstance(v, str) for v in about):
         return None
-    preset = given.get("preset")
-    if preset != "custom" and not given.keys().isdisjoint(("parallel", LIST)):
-        return None
-    form = "dp" if preset == "everything" else "none"
-    listed = []
     try:
-        questions.check_preset(str(preset))
-        if preset == "custom":
-            form, listed = given["parallel"], given[LIST]
-            questions.check({LIST: listed, "parallel": form})
-        if any(version.expressions.fault(name, given) for name in ORDER):
+        expressions = version.expressions
+        questions.check_preset(str(given.get("preset")))
+        open_questions = {n for n in questions.asked if expressions.asks(n, given)}
+        if any(name in given for name in known - open_questions):
+            return None
+        choices = {
+            name: given[name]
+            if name in open_questions
+            else expressions.default(name, given)
+            for name in questions.choices
+        }
+        listed = given[LIST] if LIST in open_questions else []
+        questions.check({LIST: listed, **choices})
+        if any(expressions.fault(name, given) for name in ORDER):
             return None
     except (Refusal, TemplateError, *MALFORMED):
         return None
-    rows = version.raw["catalogue"]["default"]
-    chosen = lines.choose(rows, preset, form, listed)
+    chosen = conditions.choose(version.raw, given["preset"], choices, listed)
     ticked = [name for name in questions.listable if name in chosen]
-    return {**given, "parallel": form, LIST: ticked, "chosen": chosen}
+    return {**given, **choices, LIST: ticked, "chosen": chosen}
 
 
 def render(
@@ -222,13 +238,14 @@ def render(
     answers = complete(version, given)
     if answers is None:
         return None
-    of_list = ("parallel", LIST) if answers["preset"] == "custom" else ()
-    recorded = {name: answers[name] for name in (*ORDER, "preset", *of_list)}
+    asks = version.expressions.asks
+    asked = [name for name in version.questions.asked if asks(name, answers)]
+    recorded = {name: answers[name] for name in asked}
     recorded |= {"_commit": version.name, "_src_path": source}
     if files:
         try:
             version.template.write(directory, answers | {"recorded": recorded})
-        except (lines.UnknownConstruct, RecursionError):
+        except (conditions.UnknownConstruct, RecursionError):
             return None
     return Rendering(directory, answers, recorded, version.questions, [])
 
@@ -273,11 +290,11 @@ def with_defaults(
             raise Refusal(f"'{name}': {fault}")
     if "preset" not in answers:
         answers["preset"] = expressions.default("preset", answers)
-    if answers["preset"] == "custom":
-        if "parallel" not in answers:
-            answers["parallel"] = expressions.default("parallel", answers)
-        form = answers["parallel"]
-        rows = questions.raw["catalogue"]["default"]
-        listed = answers.get(LIST, lines.choose(rows, "recommended", form, []))
+    for name in questions.choices:
+        if name not in answers and expressions.asks(name, answers):
+            answers[name] = expressions.default(name, answers)
+    if expressions.asks(LIST, answers):
+        suggested = conditions.choose(version.raw, "recommended", answers, [])
+        listed = answers.get(LIST, suggested)
         answers[LIST] = [name for name in questions.listable if name in listed]
     return answers

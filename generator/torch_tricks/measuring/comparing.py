@@ -1,4 +1,4 @@
-"""What paired runs tell: differences with their intervals, and what follows from them."""
+"""Differences between paired runs, with confidence intervals and verdicts."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,13 +12,13 @@ MOST_RUNS = 1000
 
 
 class Difference(NamedTuple):
-    """What a change does to a number, over pairs of runs with one seed each."""
+    """The difference that a change makes to a number, over pairs of runs with one seed each."""
 
     before: float
     after: float
     """The means."""
     mean: float
-    """Of the differences, after less before."""
+    """The mean of the differences, after minus before."""
     low: float
     high: float
     """The 95 % confidence interval of the mean difference, by Student's t."""
@@ -61,11 +61,10 @@ def compare(before: Sequence[float], after: Sequence[float]) -> Difference:
 def enough_pairs(differences: np.ndarray) -> int | None:
     """Returns how many pairs would tell a mean difference from zero, if it stays as it is."""
     mean, deviation = abs(differences.mean()), differences.std(ddof=1)
-    for pairs in range(len(differences) + 1, MOST_RUNS + 1):
-        t = stats.t.ppf((1 + CONFIDENCE) / 2, pairs - 1)
-        if t * deviation / np.sqrt(pairs) < mean:
-            return pairs
-    return None
+    pairs = np.arange(len(differences) + 1, MOST_RUNS + 1)
+    t = stats.t.ppf((1 + CONFIDENCE) / 2, pairs - 1)
+    enough = pairs[t * deviation / np.sqrt(pairs) < mean]
+    return int(enough[0]) if len(enough) else None
 
 
 def verdict(found: Difference, better: str, least: float = 0) -> str:

@@ -31,7 +31,7 @@ BASE, OURS, THEIRS = 1, 2, 3
 
 @dataclass
 class Plan:
-    """What an update does to a project."""
+    """The changes of an update to the files of a project."""
 
     project: Project
     scratch: Scratch
@@ -171,7 +171,6 @@ def plan_update(project: Project, scratch: Scratch, base: Path, new: Path) -> Pl
     _follow_line_endings(scratch, trees)
     names = {stage: scratch.make_tree(tree) for stage, tree in trees.items()}
     merged = scratch.merge(names[BASE], names[OURS], names[THEIRS])
-
     plan = Plan(project, scratch, dict(before), {}, followed=moved)
     plan.after |= {p: entry for p, entry in before.items() if p not in trees[OURS]}
     for path, stages in merged.items():
@@ -185,22 +184,31 @@ def plan_update(project: Project, scratch: Scratch, base: Path, new: Path) -> Pl
         *(scratch.read(answers[stage]) for stage in (OURS, BASE, THEIRS))
     ):
         _keep_aside(plan, ANSWERS_FILE, answers[OURS])
-    own_names = {
-        new: old for old, new in scratch.renames(names[BASE], names[OURS]).items()
-    }
-    plan.kept = {path: own_names.get(old, old) for path, old in plan.kept.items()}
-    renames = scratch.renames(names[BASE], names[THEIRS])
-    plan.renamed = {
-        old: renamed
-        for old, renamed in renames.items()
-        if old in before and old not in plan.after and renamed in plan.after
-        if old not in plan.kept.values()
-    }
+    names_now = scratch.renames(names[BASE], names[OURS])
+    _name_files(plan, names_now, scratch.renames(names[BASE], names[THEIRS]))
     if plan.written or plan.removed:
-        names_now = {old: new for new, old in own_names.items()}
         plan.missing = _missing(plan, trees, places, names_now)
     plan.check()
     return plan
+
+
+def _name_files(
+    plan: Plan, by_owner: Mapping[str, str], by_template: Mapping[str, str]
+) -> None:
+    """Calls files that are kept or renamed what their owner called them.
+
+    Args:
+        by_owner: the files that the owner renamed: old path to new path.
+        by_template: the files that the template renamed.
+    """
+    own_names = {new: old for old, new in by_owner.items()}
+    plan.kept = {path: own_names.get(old, old) for path, old in plan.kept.items()}
+    plan.renamed = {
+        old: renamed
+        for old, renamed in by_template.items()
+        if old in plan.before and old not in plan.after and renamed in plan.after
+        if old not in plan.kept.values()
+    }
 
 
 def moved_folders(scratch: Scratch, base: Tree, ours: Tree) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The template as data: lines of text, each with what it takes for a project to have it.
+"""The template as data: blocks of lines, each with the condition for a project to have it.
 
 In a template every tag is an `if`, `elif`, `else` or `endif` alone on its line, and asks for
 nothing but what was chosen; one `for` goes through the tricks, and an `include` in it takes the
@@ -20,7 +20,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
-from torch_tricks.catalogue import own_file, own_questions
+from torch_tricks.catalogue import choice_questions, own_file, own_questions
+from torch_tricks.questions import OFF
 
 ANSWERS_FILE = ".copier-answers.yml"
 SUFFIX = ".jinja"
@@ -60,7 +61,7 @@ class Source:
     path: str
     """From the folder of the template, as it is called there."""
     condition: Condition
-    """Of the project's having it at all."""
+    """The condition for the project to have the file."""
     target: str
     """Where it goes, with `{{ }}` where the project's names go."""
     blocks: tuple[Block, ...]
@@ -74,15 +75,17 @@ class Template:
     sources: tuple[Source, ...]
     computed: Mapping[str, str]
     """Names with the conditions that they stand for, such as `distributed`."""
+    choices: tuple[str, ...]
+    """The questions with choices, such as `parallel`."""
 
     def render(self, answers: Mapping[str, Any]) -> dict[str, str]:
         """Returns the text of each file of a project, by its path.
 
         Args:
-            answers: what was chosen, as `chosen` and `parallel`, and the names and texts that
-                Copier asks for; `recorded` is what the answers file holds.
+            answers: `chosen`, the answers to questions with choices, and the names and texts
+                that Copier asks for; `recorded` is what the answers file holds.
         """
-        names = {"chosen": answers["chosen"], "parallel": answers["parallel"]}
+        names = {name: answers[name] for name in ("chosen", *self.choices)}
         for name, expression in self.computed.items():
             names[name] = evaluate(expression, names)
         names |= {"author": answers["author"]}
@@ -148,7 +151,7 @@ def read_template(files: Mapping[str, File], questions: Mapping[str, Any]) -> Te
         for path in sorted(files)
         if not (excluded and path.startswith(f"{SECTIONS}/"))
     )
-    return Template(tuple(sources), computed)
+    return Template(tuple(sources), computed, tuple(choice_questions(questions)))
 
 
 SECTIONS = "readme-sections"
@@ -336,7 +339,7 @@ class Lines:
 
 
 Stack = list[tuple[Condition, Condition]]
-"""Of each `if` around a line: what must hold, and what must not since its `if`."""
+"""For each `if` around a line: its condition now, and the condition of a later `else`."""
 
 
 def change(stack: Stack, kind: str, asked: str) -> bool:
@@ -373,7 +376,7 @@ ASKED = (
     *(ast.Compare, ast.In, ast.NotIn, ast.Eq, ast.NotEq),
     *(ast.Name, ast.Load, ast.Constant, ast.Tuple, ast.Subscript),
 )
-"""What a condition is made of."""
+"""The syntax that a condition may have."""
 
 LONGEST = 300
 """Parts of a condition at most: what is nested deeper, Python cannot go through."""
@@ -469,7 +472,7 @@ PLACES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "_copier_answers | to_nice_yaml": lambda answers: as_yaml(answers["recorded"]),
     '"{{"': lambda answers: "{{",
 }
-"""What is filled in, by the expression for it."""
+"""The values to fill in, by their expressions."""
 
 
 def fill(text: str, answers: Mapping[str, Any]) -> str:
@@ -539,26 +542,30 @@ def own_template() -> Template:
 
 
 def choose(
-    catalogue: Mapping[str, Any], preset: str, parallel: str, tricks: Sequence[str]
+    questions: Mapping[str, Any],
+    preset: str,
+    choices: Mapping[str, str],
+    tricks: Sequence[str],
 ) -> list[str]:
     """Returns what is chosen, as copier.yml computes it.
 
     Args:
+        choices: the answers to the questions with choices.
         tricks: those that were ticked, which the preset `custom` asks for.
     """
-    return [
-        name
-        for name, row in catalogue.items()
-        if (row.get("choices") and parallel != "none")
-        or (preset == "custom" and name in tricks)
-        or (preset != "custom" and belongs(row, preset, parallel))
-    ]
+    entries = choice_questions(questions)
 
+    def has(name: str, row: Mapping[str, Any]) -> bool:
+        if row.get("choices"):
+            return choices[name] != OFF
+        if preset == "custom":
+            return name in tricks
+        for question, entry in entries.items():
+            if choices[question] not in row.get(entry, [choices[question]]):
+                return False
+        if preset == "everything":
+            return not row.get("excludes")
+        return preset == "recommended" and bool(row.get("recommended"))
 
-def belongs(row: Mapping[str, Any], preset: str, parallel: str) -> bool:
-    """Returns whether a preset has a trick of the list."""
-    if row.get("choices") or parallel not in row.get("forms", [parallel]):
-        return False
-    if preset == "everything":
-        return not row.get("excludes")
-    return preset == "recommended" and bool(row.get("recommended"))
+    rows = questions["catalogue"]["default"]
+    return [name for name, row in rows.items() if has(name, row)]

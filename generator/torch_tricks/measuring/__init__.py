@@ -1,0 +1,1 @@
+"""Measurements of tricks in a project: variants, pairs of runs, and their differences."""

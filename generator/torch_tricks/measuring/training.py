@@ -1,0 +1,191 @@
+"""Pairs of training runs of a project's variants, and the numbers that they leave."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from torch_tricks.errors import Refusal
+from torch_tricks.measuring.variants import Variant
+from torch_tricks.project import Project
+from torch_tricks.questions import Questions
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The runs of a measurement, and the directory of their results."""
+
+    directory: Path
+    project: Project
+    variants: list[Variant]
+    """The first one is the project as it is."""
+    questions: Questions
+    launch: list[str]
+    flags: list[str]
+    repeats: int
+
+    @property
+    def seeded(self) -> bool:
+        """Whether all runs take a seed, without which results cannot be compared."""
+        return all("seeding" in variant.tricks for variant in self.variants)
+
+    def runs(self) -> Iterator[tuple[int, Variant]]:
+        """Yields the runs in the order A B B A, so that what drifts meets both alike."""
+        for pair in range(self.repeats):
+            for variant in self.variants if pair % 2 == 0 else self.variants[::-1]:
+                yield pair, variant
+
+    def path(self, pair: int, variant: Variant) -> Path:
+        """Returns the run directory; `.json` and `.txt` beside it have numbers and log."""
+        return self.directory / "runs" / f"{pair + 1:02}-{variant.label}"
+
+    def command(self, pair: int, variant: Variant) -> list[str]:
+        """Returns what trains a variant."""
+        script = variant.directory / "train.py"
+        words = [*self.launch, str(script), "--run-dir", str(self.path(pair, variant))]
+        if self.seeded:
+            words += ["--seed", str(pair)]
+        return words + known_flags(self.flags, self.questions, variant.tricks)
+
+    def numbers(self, variant: Variant) -> list[dict[str, float]]:
+        """Returns what the runs of a variant have left, one pair after the other."""
+        paths = (self.path(pair, variant) for pair in range(self.repeats))
+        return [json.loads(path.with_suffix(".json").read_text()) for path in paths]
+
+
+def known_flags(
+    flags: Sequence[str], questions: Questions, tricks: Sequence[str]
+) -> list[str]:
+    """Returns the flags without those of tricks that are not in, and without their values."""
+    of_tricks = {
+        flag: {n for n, t in questions.tricks.items() if flag in t.flags}
+        for trick in questions.tricks.values()
+        for flag in trick.flags
+    }
+    kept, leave_out = [], False
+    for word in flags:
+        if word.startswith("--"):
+            flag = word.partition("=")[0].replace("_", "-")
+            flag = re.sub("^--no-", "--", flag)
+            leave_out = flag in of_tricks and of_tricks[flag].isdisjoint(tricks)
+        if not leave_out:
+            kept.append(word)
+    return kept
+
+
+def find_python(project: Project) -> str:
+    """Returns the Python of the project's environment, or the one that is active."""
+    for place in (project.directory / ".venv", os.environ.get("VIRTUAL_ENV")):
+        if place and (python := Path(place, "bin", "python")).exists():
+            return str(python)
+    if python := shutil.which("python"):
+        return python
+    raise Refusal("there is no python: activate the project's environment")
+
+
+def train_all(task: Measurement) -> None:
+    """Trains what has not been trained yet, with a bar that shows the time that is left."""
+    runs = list(task.runs())
+    bar = typer.progressbar(length=len(runs), label="runs", file=sys.stderr)
+    with bar:
+        for pair, variant in runs:
+            path = task.path(pair, variant)
+            if not path.with_suffix(".json").exists():
+                shutil.rmtree(path, ignore_errors=True)
+                train(task, pair, variant)
+            bar.update(1)
+
+
+def train(task: Measurement, pair: int, variant: Variant) -> None:
+    """Trains a variant once, and keeps its numbers.
+
+    Raises:
+        Refusal: train.py fails.
+    """
+    path = task.path(pair, variant)
+    path.parent.mkdir(exist_ok=True)
+    log = path.with_suffix(".txt")
+    # What an earlier run has compiled would make this one start sooner.
+    compiled = path.with_suffix(".compiled")
+    shutil.rmtree(compiled, ignore_errors=True)
+    environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(compiled)}
+    began = time.perf_counter()
+    with (
+        log.open("wb") as file,
+        subprocess.Popen(
+            task.command(pair, variant),
+            cwd=task.project.directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        ) as process,
+    ):
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = code = os.waitstatus_to_exitcode(status)
+    seconds = time.perf_counter() - began
+    said = log.read_text(errors="replace")
+    if code != 0:
+        reason = last_words(said) or f"exit {code}"
+        raise Refusal(
+            f"train.py fails {variant.name}: {reason} (all of it is in {log})"
+        )
+    kept = re.search(r"^kept epoch (\d+): ", said, re.MULTILINE)
+    # One that stops early keeps its best epoch: the others are read at theirs as well.
+    stops = any("early_stopping" in each.tricks for each in task.variants)
+    numbers = read_numbers(path, int(kept[1]) if kept else None, best=stops)
+    numbers["seconds_in_all"] = seconds
+    # Linux counts in KiB. Where there is no GPU, memory is that of the process.
+    memory = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    numbers["peak_memory_bytes"] = numbers["peak_memory_bytes"] or memory
+    for weights in path.glob("*.pt"):
+        weights.unlink()
+    for place in (path / "checkpoints", compiled):
+        shutil.rmtree(place, ignore_errors=True)
+    path.with_suffix(".json").write_text(json.dumps(numbers))
+
+
+def last_words(said: str) -> str:
+    """Returns the last line with a word, or what is in the box that ends the text."""
+    lines = [line for line in said.splitlines() if re.search(r"\w", line)]
+    last = lines[-1:]
+    if last and last[0].startswith("│"):
+        last = [line.strip("│ ") for line in lines if line.startswith("│")]
+    return " ".join(last)
+
+
+def read_numbers(run: Path, epoch: int | None, best: bool = False) -> dict[str, float]:
+    """Returns what a run has measured.
+
+    Args:
+        epoch: the one whose weights it kept. None: the last.
+        best: whether it is the one of the lowest validation loss in place of the last.
+    """
+    text = (run / "metrics.jsonl").read_text()
+    records = [json.loads(line) for line in text.splitlines()]
+    evaluated = [record for record in records if "val_loss" in record]
+    last_word = min(evaluated, key=lambda r: r["val_loss"]) if best else evaluated[-1]
+    kept = next((r for r in evaluated if r["epoch"] == epoch), last_word)
+    numbers = {
+        name: value
+        for name, value in kept.items()
+        if name.startswith("val_") and isinstance(value, int | float)
+    }
+    first, last = records[0], records[-1]
+    if steps := last["step"] - first["step"]:
+        # The first epoch has what happens once, such as starting workers and compiling.
+        per_step = sum(record["seconds"] for record in records[1:]) / steps
+        numbers["startup_seconds"] = first["seconds"] - per_step * first["step"]
+    else:
+        per_step = first["seconds"] / first["step"]
+    numbers["seconds_per_step"] = per_step
+    numbers["peak_memory_bytes"] = records[-1].get("peak_memory_bytes", 0)
+    return numbers

@@ -1,0 +1,98 @@
+"""Copies of a project, as it is and with each change of its tricks."""
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch_tricks.errors import Refusal
+from torch_tricks.merging import plan_update, render_base, scratch_for
+from torch_tricks.project import Project
+from torch_tricks.questions import Questions
+from torch_tricks.template import Rendering
+
+PLAIN = "as it is"
+TOGETHER = "all together"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The project with other tricks, in a copy of its own."""
+
+    name: str
+    place: Path
+    """Where the copies are."""
+    tricks: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """The name as that of a file."""
+        return re.sub(r"\W+", "-", self.name)
+
+    @property
+    def directory(self) -> Path:
+        """The copy."""
+        return self.place / self.label
+
+
+def write_variants(
+    project: Project, place: Path, wanted: Sequence[str]
+) -> tuple[list[Variant], Questions]:
+    """Writes copies of a project, as it is and with each change of its tricks."""
+    shutil.rmtree(place, ignore_errors=True)
+    variants, changes = [], [[word] for word in wanted]
+    if len(wanted) > 1:
+        changes.append(list(wanted))
+    for words in changes:
+        with scratch_for(project) as (scratch, aside):
+            project, base = render_base(project, scratch, aside)
+            name = TOGETHER
+            if len(words) == 1:
+                name = f"{'without' if words[0] in base.tricks else 'with'} {words[0]}"
+            try:
+                answers = changed_answers(base, words)
+            except Refusal as error:
+                raise Refusal(f"{name}: {error}") from error
+            new = project.render(aside, answers)
+            plan = plan_update(project, scratch, base.directory, new.directory)
+            if plan.needs_a_look:
+                trouble = sorted({*plan.conflicts, *plan.kept, *plan.missing})
+                raise Refusal(
+                    f"{name}, the project would have to be mended by hand in "
+                    f"{', '.join(trouble)}: run torch-tricks add or remove, resolve it and "
+                    "commit, and measure that"
+                )
+            if not variants:
+                variants.append(Variant(PLAIN, place, tuple(base.tricks)))
+                scratch.write_out(plan.before, variants[0].directory)
+            variants.append(Variant(name, place, tuple(new.tricks)))
+            scratch.write_out(plan.after, variants[-1].directory)
+    return variants, base.questions
+
+
+def changed_answers(base: Rendering, names: Sequence[str]) -> dict[str, Any]:
+    """Returns the answers with which some tricks are in that were not, or the other way round."""
+    for name in base.questions.find(names):
+        if base.questions.tricks[name].choices:
+            raise Refusal(
+                f"{name} is not measured, as its forms are started in different ways: measure "
+                "other tricks in a project with each"
+            )
+    leave = [name for name in names if name in base.tricks]
+    take = [name for name in names if name not in base.tricks]
+    return {"preset": "custom"} | base.questions.changed(base.answers, take, leave)
+
+
+def directions_of(variant: Variant) -> dict[str, str]:
+    """Returns what is better of each number, `higher` or `lower`, where the project says so."""
+    known = ("val_loss", "seconds_per_step", "startup_seconds", "seconds_in_all")
+    directions = dict.fromkeys((*known, "peak_memory_bytes"), "lower")
+    for path in variant.directory.glob("*/task.py"):
+        text = path.read_text(encoding="utf-8")
+        result = re.search(r'^RESULT = "(\w+)"', text, re.MULTILINE)
+        best = re.search(r"^BEST = (max|min)$", text, re.MULTILINE)
+        if result and best:
+            directions[f"val_{result[1]}"] = {"max": "higher", "min": "lower"}[best[1]]
+    return directions
