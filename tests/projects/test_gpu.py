@@ -184,13 +184,13 @@ from leaf_diseases.settings import Settings
 from torch import nn
 
 
-def build_norm_model(name, outputs, image_size):
+def build_norm_model(name, outputs, example):
     return nn.Sequential(
         nn.Conv2d(3, 8, 3),
         nn.BatchNorm2d(8),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(8 * (image_size - 2) ** 2, outputs),
+        nn.Linear(8 * (example.shape[-1] - 2) ** 2, outputs),
     )
 
 

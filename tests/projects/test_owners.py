@@ -143,6 +143,15 @@ PREDICTION = {"value": ".3f"}
 OUTPUT = "values"
 Target = float
 TARGET_DTYPE = torch.float32
+TARGET_IS_CLASS = False
+
+
+def parse_target(label: str, classes: dict[str, int]) -> Target:
+    return float(label)
+
+
+def derive(sums: dict[str, Tensor], samples: int) -> dict[str, float]:
+    return {name: value.item() / samples for name, value in sums.items()}
 
 
 def output_size(classes: list[str]) -> int:

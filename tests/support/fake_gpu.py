@@ -282,7 +282,9 @@ def make_settings(package: str, wanted: dict[str, Any], directory: Path) -> Any:
     values = RUN | wanted | {"run_dir": directory / "run"}
     if "teacher" in names:
         networks = importlib.import_module(f"{package}.models.networks")
-        model = networks.build_model(RUN["model"], 6, RUN["image_size"])
+        size = RUN["image_size"]
+        example = torch.zeros(1, 3, size, size)
+        model = networks.build_model(RUN["model"], 6, example)
         torch.save(model.state_dict(), directory / "teacher.pt")
         values |= {"teacher": directory / "teacher.pt", "teacher_model": RUN["model"]}
     return kind(**{name: values[name] for name in names & values.keys()})

@@ -64,14 +64,16 @@ def make_comparable() -> None:
     from leaf_diseases.models import networks
 
     class Linear(torch.nn.Module):
-        def __init__(self, classes: int, size: int) -> None:
+        def __init__(self, classes: int, numbers: int) -> None:
             super().__init__()
-            self.linear = torch.nn.Linear(3 * size * size, classes).double()
+            self.linear = torch.nn.Linear(numbers, classes).double()
 
         def forward(self, images: torch.Tensor) -> torch.Tensor:
             return self.linear(images.double().flatten(1))
 
-    networks.build_model = lambda _, classes, size: Linear(classes, size)
+    networks.build_model = lambda _, classes, example: Linear(
+        classes, example[0].numel()
+    )
     # Weights of float64 keep their type, as in autocast.
     same_types = torch.distributed.fsdp.MixedPrecisionPolicy()
     torch.distributed.fsdp.MixedPrecisionPolicy = lambda *_, **__: same_types

@@ -26,9 +26,9 @@ def main():
     for words, size in zip(arguments, map(int, arguments), strict=True):
         *pooling, name = words.split()
         torch.manual_seed(0)
-        model = build_model(name, len(CLASSES), size)
+        model = build_model(name, len(CLASSES), torch.empty(1, 3, size, size))
         if pooling:
-            use_bilinear_pooling(model, name, size)
+            use_bilinear_pooling(model, name, torch.empty(1, 3, size, size))
         prepared = Preprocessing(size, size, MEAN, STD)
         model = make_lively(model, prepared)
         settings, device = Settings(model=name), torch.device("cpu")
