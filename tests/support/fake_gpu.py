@@ -94,9 +94,6 @@ class FakeGPU(TorchDispatchMode):
         if func is aten._local_scalar_dense.default:
             self.note("read")
             return 0.0 if args[0].is_floating_point() else 1
-        if func is aten.bincount.default:
-            self.note("count")  # It reads the largest number.
-            return torch.ones(args[2], dtype=torch.int64)
         if func is aten._fused_sgd_.default:
             return None  # FakeTensorMode does not know it. It changes no shapes.
         with self.fake:
