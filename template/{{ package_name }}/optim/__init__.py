@@ -1,1 +1,1 @@
-"""What changes the weights: the optimizer, its rates, and what goes with its steps."""
+"""The optimizer, its learning rates, and everything that runs at its steps."""

@@ -1,1 +1,1 @@
-"""The processes of a run, and what passes between them."""
+"""The processes of a run, and the communication between them."""
