@@ -361,4 +361,4 @@ def test_a_run_is_refused_where_checkpoints_have_changed(trained, workshop, zygo
     more = ("--run-dir", copy.path / "runs" / "whole", "--resume", "auto")
     result = zygote.run(copy.path, "train.py", *flags, *more)
     assert result.returncode == 1
-    assert "is no checkpoint of this version: start a new run" in result.stderr
+    assert "is no checkpoint of this version: finish its run with" in result.stderr

@@ -109,7 +109,7 @@ TRAIN_ERRORS = {
     "--data hdf5 --data-dir h5/foreign-shard": "is of another data set: remove it",
     "--data hdf5 --data-dir loop": "loop holds no train*.h5",
     "--teacher missing.pt": "there is no file missing.pt: pass the model.pt of a run",
-    "--teacher file": "there is no config.json beside file that says what it is",
+    "--teacher file": "there is no config.json beside file that names its model",
     "--teacher file --teacher-model cnn": "file is damaged, or holds more than",
     "--pretrained": "cnn has no pretrained weights: pass a --model of torchvision's",
     "--pretrained --model resnet81": "resnet81 has no pretrained weights: pass a",

@@ -41,7 +41,7 @@ def project(request, tmp_path_factory):
     project = render(directory, answers)
     path = project / PACKAGE / "models" / "networks.py"
     text = path.read_text(encoding="utf-8")
-    branch = '    if name == "own":\n        return Own(num_classes)\n    names = '
+    branch = '    if name == "own":\n        return Own(outputs)\n    names = '
     for old, new in (
         ("import difflib\n", "import builtins\nimport difflib\nimport os\n"),
         ("import torchvision\n", "import torch\nimport torchvision\n"),
