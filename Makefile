@@ -50,8 +50,10 @@ ROW = tests/template/test_rows.py tests/repo/test_contributing.py tests/repo/tes
 try: .venv/installed
 	$(TRY_OUT) -k test_own_tests
 	$(TRY) $(ROW) -k "$(TRICK) and not example"
+	test $(TRICK) = sign_gradients || git apply --check docs/example.patch
 	$(TRY) tests/repo/test_packaging.py tests/projects/test_floor.py tests/projects/test_fake_gpu.py \
-		-k "no_package or depends_on or are_the_declared or nothing_waits and everything"
+		tests/projects/test_subsets.py \
+		-k "no_package or depends_on or are_the_declared or nothing_waits and everything or every_trace"
 	$(TRY_OUT) -k test_a_project
 
 # What each trick costs in the template: lines, files and meetings with other tricks.

@@ -8,7 +8,14 @@ import json
 import fake_gpu
 import pytest
 from rendering import PACKAGE, render_subset
-from subsets import SEED_OF_PAIRS, TRICKS, Subset, covering_array, everything
+from subsets import (
+    AVERAGES,
+    SEED_OF_PAIRS,
+    TRICKS,
+    Subset,
+    covering_array,
+    everything,
+)
 
 RECOMMENDED = Subset.of(*(trick.name for trick in TRICKS if trick.recommended))
 
@@ -90,7 +97,7 @@ def test_nothing_waits_for_the_gpu(find, subset, kind, settings):
     assert found["losses"] == ["torch.float32"]
     assert found["convolutions"] == [f"torch.{'float32' if kind == 'none' else kind}"]
     last = "channels_last" in subset.tricks
-    averages = {"ema", "swa"} & set(subset.tricks)
+    averages = AVERAGES & set(subset.tricks)
     assert {*averages, "images", "gradients", "momenta"} == set(found["layouts"])
     for what, layouts in found["layouts"].items():
         assert set(layouts) == {last}, what

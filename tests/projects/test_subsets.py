@@ -231,7 +231,10 @@ def test_every_trace_is_in_the_full_projects_that_may_have_it(full_projects):
         whole = texts | {"any of them": "".join(texts.values())}
         for choice, pattern in product(choices, patterns):
             found = re.search(pattern, whole[choice], re.IGNORECASE)
-            assert found, (choice, pattern)
+            assert found, (
+                f"no file of the full project with {choice} has {pattern!r}: take it out of "
+                "tests/support/words.yml, or write a pattern that is there"
+            )
     for name, exceptions in inspection.EXCEPTIONS.items():
         files = [project / name for project in full_projects.values()]
         text = "".join(file.read_text("utf-8") for file in files if file.exists())

@@ -330,9 +330,9 @@ def watch_layouts(gpu: FakeGPU, run: Any) -> None:
         gpu.found.steps += 1
         states = [list(state.values()) for state in optimizer.state.values()]
         gpu.note_layouts("momenta", tree_leaves(states))
-        for name in ("ema", "swa"):
-            if hasattr(run, name):
-                average = getattr(getattr(run, name), f"{name}_model")
+        for name, part in vars(run).items():
+            average = getattr(part, f"{name}_model", None)
+            if isinstance(average, nn.Module):
                 gpu.note_layouts(name, list(average.parameters()))
 
     run.model.register_forward_pre_hook(note_images)

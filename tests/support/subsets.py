@@ -11,12 +11,19 @@ from typing import Any
 
 from covering import FORMS, Level, Space, Trick
 from torch_tricks.catalogue import Trick as Row
-from torch_tricks.catalogue import own_catalogue
+from torch_tricks.catalogue import own_catalogue, own_questions
 
 ROOT = Path(__file__).parents[2]
 
 TRICKS = tuple(own_catalogue().values())
 """The rows of the catalogue."""
+
+AVERAGES = {
+    name
+    for name, row in own_questions()["catalogue"]["default"].items()
+    if "averages" in row
+}
+"""The tricks by which a model with averaged weights is evaluated."""
 
 CORE = (
     *("seeding", "parallel", "hdf5", "prefetcher", "amp"),

@@ -14,7 +14,7 @@ import pytest
 import ranks
 import torch
 from PIL import Image
-from subsets import Subset
+from subsets import AVERAGES, Subset
 from torch.distributed import run as torchrun
 
 Run = Callable[..., "CompletedProcess[str]"]
@@ -183,7 +183,7 @@ def check_run(subset: Subset, directory: Path) -> None:
         assert 0 <= line["val_accuracy"] <= 1
         assert 0 <= line["train_accuracy"] <= 1
     weights = {path.name for path in directory.glob("*.pt")}
-    averages = {"ema", "swa"} & set(subset.tricks)
+    averages = AVERAGES & set(subset.tricks)
     expected = {"model.pt"}
     if averages:
         expected.add("model_plain.pt")
