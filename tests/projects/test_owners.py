@@ -222,14 +222,14 @@ def an_auxiliary_output() -> Edit:
 
 
 def conv_block("""
-    losses = """(images)
+    losses = """(inputs)
     main, *others = logits if isinstance(logits, tuple) else (logits,)
     logits = main.float()
     loss, sums = run.criterion(logits, targets)
     for other in others:
         loss = loss + 0.4 * run.criterion(other.float(), targets)[0]
 """
-    loss = "(images).float()\n    loss, sums = run.criterion(logits, targets)\n"
+    loss = "(inputs).float()\n    loss, sums = run.criterion(logits, targets)\n"
     return {
         f"{PACKAGE}/models/networks.py": [
             ("def conv_block(", model),
