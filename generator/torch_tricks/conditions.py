@@ -2,8 +2,9 @@
 
 In a template every tag is an `if`, `elif`, `else` or `endif` alone on its line, and asks for
 nothing but what was chosen; one `for` goes through the tricks, and an `include` in it takes the
-section of each. So a file is a list of blocks of lines with conditions, and rendering is choosing among them: it gives what Copier gives, to the
-byte, in a hundredth of the time, as a test says for every construct that the template uses.
+section of each. So a file is a list of blocks of lines with conditions, and rendering is choosing
+among them: it gives what Copier gives, to the byte, in a hundredth of the time, as a test says for
+every construct that the template uses.
 
 A template may be a stranger's. Nothing here runs what it holds: a condition is made of the few
 operations in `ASKED`, a place is filled in only by an expression of a fixed set, and a file has
