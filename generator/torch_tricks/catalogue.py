@@ -55,7 +55,9 @@ def choice_questions(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, st
     Raises:
         TypeError: one is no question with choices.
     """
-    entries = questions.get("choice_questions", {}).get("default", {})
+    # Templates before this entry had one such question, from which projects are updated.
+    earlier = {"parallel": "forms"} if "parallel" in questions else {}
+    entries = questions.get("choice_questions", {}).get("default", earlier)
     for name, entry in entries.items():
         if not isinstance(entry, str) or not questions.get(name, {}).get("choices"):
             raise TypeError(f"{name} is no question with choices")

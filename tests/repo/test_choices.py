@@ -16,7 +16,13 @@ from rendering import render_version
 from subsets import ROOT, Subset, with_levels
 from test_arrays import check_array
 from torch_tricks import conditions, preview
-from torch_tricks.catalogue import parse_questions
+from torch_tricks.catalogue import (
+    choice_questions,
+    own_catalogue,
+    own_questions,
+    parse_questions,
+    read_catalogue,
+)
 from torch_tricks.errors import Refusal
 from torch_tricks.reporting import describe
 
@@ -227,3 +233,11 @@ def test_the_page_asks_for_it(page):
     page.locator("#task label", has_text="regression").click(force=True)
     assert page.is_checked("#task [value=classification]")
     assert "regression does not go with mixup" in page.inner_text("#task-note")
+
+
+def test_templates_of_before_had_one_question_with_choices():
+    """Projects are updated from them."""
+    before = dict(own_questions())
+    del before["choice_questions"]
+    assert choice_questions(before) == {"parallel": "forms"}
+    assert read_catalogue(before) == own_catalogue()
