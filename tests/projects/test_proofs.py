@@ -15,7 +15,10 @@ OF_LOADERS = "loaders"
 """Of loaders without a prefetcher, which no preset but `minimal` has."""
 ALL = sorted({path.stem for path in PROOFS.glob("*.py")} - {OF_LOADERS})
 PROJECTS = {
-    "minimal": ({}, ["data", OF_LOADERS, "log", "settings_file", "train"]),
+    "minimal": (
+        {},
+        ["batch_norm", "data", OF_LOADERS, "log", "settings_file", "train"],
+    ),
     "recommended": ({}, ALL),
     "everything": ({}, ALL),
     "custom": ({"parallel": "none", "tricks": ["folders", "video"]}, ["data"]),
