@@ -1,7 +1,8 @@
 """Tests of rendered projects that prove the template, and would tell an owner little.
 
 Each file of proofs/ runs in a project, beside its own tests: foreign files, other machines,
-messages, and helpers that no owner changes.
+messages, and helpers that no owner changes. Those of proofs/everything/ need tricks that
+are not in `recommended`.
 """
 
 from pathlib import Path
@@ -13,13 +14,16 @@ from test_covering import ENVIRONMENT, OWN_TESTS
 PROOFS = Path(__file__).with_name("proofs")
 OF_LOADERS = "loaders"
 """Of loaders without a prefetcher, which no preset but `minimal` has."""
-ALL = sorted({path.stem for path in PROOFS.glob("*.py")} - {OF_LOADERS})
+OF_RECOMMENDED = sorted({path.stem for path in PROOFS.glob("*.py")} - {OF_LOADERS})
+ALL = OF_RECOMMENDED + sorted(
+    f"everything/{path.stem}" for path in PROOFS.glob("everything/*.py")
+)
 PROJECTS = {
     "minimal": (
         {},
         ["batch_norm", "data", OF_LOADERS, "log", "settings_file", "train"],
     ),
-    "recommended": ({}, ALL),
+    "recommended": ({}, OF_RECOMMENDED),
     "everything": ({}, ALL),
     "custom": ({"parallel": "none", "tricks": ["folders", "video"]}, ["data"]),
 }
@@ -28,7 +32,7 @@ PROJECTS = {
 
 def add_proofs(project: Path, names: list[str]) -> list[str]:
     """Copies proofs to the tests of a project, and returns their paths in it."""
-    paths = [f"tests/test_proof_of_{name}.py" for name in names]
+    paths = [f"tests/test_proof_of_{Path(name).name}.py" for name in names]
     for name, path in zip(names, paths, strict=True):
         text = (PROOFS / f"{name}.py").read_text(encoding="utf-8")
         (project / path).write_text(text, encoding="utf-8")
