@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 from zipfile import ZipFile
@@ -21,8 +22,10 @@ import train
 from conftest import stop_after
 from leaf_diseases.checkpoints.checkpoint import (
     find_checkpoint,
+    random_state,
     read_checkpoint,
     restore,
+    restore_random_state,
     save_checkpoint,
 )
 from leaf_diseases.checkpoints.resuming import exit_if_requested
@@ -449,3 +452,24 @@ def test_run_goes_on_if_a_checkpoint_cannot_be_saved(
             exit_if_requested(run)
     stopped = f"stopped by SIGTERM after step {run.progress.step}\n"
     assert capsys.readouterr().err == stopped
+
+
+def test_random_numbers_go_on_from_their_saved_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two generators stand in for those of two accelerators of any kind."""
+    generators = [torch.Generator(), torch.Generator()]
+    module = SimpleNamespace(
+        get_rng_state=lambda number: generators[number].get_state(),
+        set_rng_state=lambda state, number: generators[number].set_state(state),
+    )
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    monkeypatch.setattr(torch, "get_device_module", lambda: module)
+    draws = []
+    torch.save(random_state(), tmp_path / "state.pt")
+    for _ in range(2):
+        restore_random_state(torch.load(tmp_path / "state.pt", weights_only=True))
+        drawn = [torch.rand(1, generator=each).item() for each in generators]
+        draws.append(draw() + drawn)
+    assert draws[0] == draws[1]

@@ -8,6 +8,8 @@ from unittest.mock import Mock
 import pytest
 import torch
 import torchvision
+import train
+from conftest import make_tiny_images
 from leaf_diseases.data import transforms
 from leaf_diseases.data.datasets import DATASETS, Data, load_data
 from leaf_diseases.data.images import ArrayImages
@@ -88,3 +90,26 @@ def test_workers_put_all_of_a_batch_into_shared_memory(
     for batch in loader:
         assert batch.inputs.is_shared()
         assert batch.targets.is_shared()
+
+
+def test_both_splits_have_the_same_classes(
+    tiny: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    splits = make_tiny_images(22), make_tiny_images(10)
+    splits[1].classes = list("abdefg")
+    row = DATASETS["tiny"]._replace(open_splits=lambda *_: splits)
+    monkeypatch.setitem(DATASETS, "tiny", row)
+    named = "only in training: c; only in validation: g"
+    with pytest.raises(UserError, match=f"differ in their classes.*{named}"):
+        load_data(tiny)
+
+
+def test_too_few_images_are_refused(
+    tiny: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = make_tiny_images(1)
+    one.classes = ["a"]
+    row = DATASETS["tiny"]._replace(open_splits=lambda *_: (one, one))
+    monkeypatch.setitem(DATASETS, "tiny", row)
+    with pytest.raises(UserError, match=r"too few training images \(1\) for --batch"):
+        train.make_run(tiny)

@@ -4,14 +4,17 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+import numpy as np
 import pytest
 import torch
 import train
 import tyro
 from leaf_diseases.command_line import as_command
 from leaf_diseases.data import transforms
+from leaf_diseases.errors import UserError
+from leaf_diseases.files import write_atomically
 from leaf_diseases.run import Run
 from leaf_diseases.run_directory import choose_run_directory
 from leaf_diseases.settings import Settings, replace
@@ -91,3 +94,31 @@ def test_lines_reach_a_log_file_at_once(monkeypatch: pytest.MonkeyPatch) -> None
 def test_errors_of_the_code_keep_their_traceback() -> None:
     with pytest.raises(FileNotFoundError), as_command():
         raise FileNotFoundError
+
+
+@pytest.mark.parametrize(
+    "target", [(0.5, 1.5), np.ones(3), torch.ones(8, 8)], ids=["two", "array", "mask"]
+)
+def test_targets_may_have_any_shape(
+    run: Run, monkeypatch: pytest.MonkeyPatch, target: Any
+) -> None:
+    monkeypatch.setattr(transforms, "TARGET_DTYPE", torch.float32)
+    image, _ = run.data.train[0]
+    samples: list[Any] = [(image, target)] * 3
+    found = run.data.train.collate(samples).targets
+    expected = torch.as_tensor(target, dtype=torch.float32)
+    assert found.dtype == torch.float32
+    assert torch.equal(found, torch.stack([expected] * 3))
+
+
+def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    def fill_the_disk(file: BinaryIO) -> None:
+        file.write(b"ne")
+        raise OSError("no space left")
+
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b"old")
+    with pytest.raises(UserError, match="no space left"):
+        write_atomically(path, fill_the_disk)
+    assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
+    assert path.read_bytes() == b"old"
