@@ -103,8 +103,6 @@ ROW = f"""\
       buys: steps of one size
       group: Generalise better
       source: https://arxiv.org/abs/1802.04434
-      flags: [--sign-scale]
-      module: optim/signs
       recommended: true
 """
 MODULE = '''"""Signs of gradients."""

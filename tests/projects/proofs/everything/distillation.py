@@ -43,11 +43,11 @@ def test_the_teacher_may_move_but_not_change(
     train.main(replace(settings, max_steps=2))
     weights = torch.load(moved, weights_only=True)
     torch.save({name: weight * 2 for name, weight in weights.items()}, moved)
-    with pytest.raises(UserError, match="is of another teacher"):
+    with pytest.raises(UserError, match="is of another distillation"):
         train.main(settings)
 
 
 def test_a_teacher_neither_comes_nor_goes(settings: Settings, tmp_path: Path) -> None:
     train.main(replace(settings, temperature=2.0, max_steps=1))
-    with pytest.raises(UserError, match=r"is of another teacher.*\(another teacher\)"):
+    with pytest.raises(UserError, match=r"is of another .*\(another teacher\)"):
         train.main(replace(settings, teacher=None, resume="auto"))
