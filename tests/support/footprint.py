@@ -1,7 +1,6 @@
 """The footprint of a trick: the flags, files and functions that it brings or changes.
 
-It is read from the template, as the difference between a project that has only this trick and
-what it needs, and the same project without it.
+It is the difference that the trick makes in rendered projects, both alone and among all others.
 """
 
 import ast
