@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Phase = Callable[[str], AbstractContextManager[None]]
 
 
+ROOT = Path(__file__).parents[1]
+
 MEMORY = Path("/dev/shm")
 
 SEED, SHARE = "TORCH_TRICKS_SEED", "TORCH_TRICKS_SHARE"
@@ -104,9 +106,12 @@ def zygote() -> Iterator[Zygote]:
 
 
 @pytest.fixture(scope="session")
-def mypy(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
-    """Checks types, and remembers those of dependencies: they take it the most time."""
-    return ("-m", "mypy", "--cache-dir", tmp_path_factory.mktemp("mypy"))
+def mypy(worker_id: str) -> tuple[object, ...]:
+    """The command that checks types.
+
+    mypy spends most of its time on the dependencies: its cache is kept for the next run.
+    """
+    return ("-m", "mypy", "--cache-dir", ROOT / "build" / f"mypy-{worker_id}")
 
 
 @pytest.fixture(scope="session")
@@ -182,5 +187,5 @@ def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter") -> None
         terminalreporter.write_line(f"{file:45} {seconds / 60:8.2f} min")
     for (test, name), times in totals.items():
         terminalreporter.write_line(
-            f"{test:45} {name:10} {len(times):5} x {sum(times):8.1f} s"
+            f"{test:45} {name:10} {sum(times):8.1f} s in {len(times):5} calls"
         )

@@ -190,11 +190,16 @@ def seeded_forms() -> list[Subset]:
     ]
 
 
-@cache
 def covering_array(strength: int = 3, seed: int = SEED) -> tuple[Subset, ...]:
     """Subsets in which any `strength` tricks meet in all ways that they may.
 
     None and everything come first.
     """
+    return cached_array(strength, seed)
+
+
+@cache
+def cached_array(strength: int, seed: int) -> tuple[Subset, ...]:
+    """Makes each array once, whether or not a caller spells the defaults out."""
     first = [Subset.of().levels, everything().levels]
     return tuple(map(Subset, space().covering_array(strength, seed, first)))

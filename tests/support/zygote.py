@@ -33,6 +33,7 @@ PRELOADED = (
     "matplotlib.figure",
     "numpy",
     "pydantic.main",
+    "pydantic.types",
     "pytest",
     "torch",
     "torch._dynamo",  # Imported by the first step of an optimizer.
