@@ -445,8 +445,8 @@ def test_second_signal_stops_at_once(first, second, project, flags, zygote, tmp_
 
 @pytest.mark.parametrize(
     ("seed", "flips"),
-    [(0, 300), pytest.param(PROOF_SEED, 4000, marks=pytest.mark.proof)],
-    ids=["some", "thousands"],
+    [(0, 100), pytest.param(PROOF_SEED, 4000, marks=pytest.mark.proof)],
+    ids=["hundreds", "thousands"],
 )
 def test_damaged_checkpoints(seed, flips, project, zygote, started):
     """Each is refused, or all that is read from it is as it was saved."""
@@ -640,7 +640,7 @@ OTHER = {
     "freeze": "'features.2.*' '*.bias'",
     "milestones": "0.4 0.8",
     "lr": 0.1,
-    "max_steps": 4,
+    "max_steps": 6,
 }
 """Another value of settings for which `another` knows none."""
 
@@ -658,6 +658,9 @@ def test_changed_settings(
     project, flags, zygote, whole, started, folder, hdf5, tmp_path
 ):
     """All may change, but for those that are refused in one line, and it is printed."""
+    # After the last checkpoint but one, a step and an evaluation are left.
+    before_the_end = checkpoints(whole)[-2]
+    shutil.copy(before_the_end, started / "checkpoints")
     described = zygote.run(project, faults.SCRIPT, "describe")
     defaults, fixed, properties = json.loads(described.stdout)
     saved = defaults | json.loads((whole / "config.json").read_text())["settings"]

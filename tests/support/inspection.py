@@ -147,9 +147,10 @@ def faults(files: Files, subset: Subset) -> Iterator[str]:
 
 def foreign_traces(files: Files, subset: Subset) -> Iterator[str]:
     """Finds words of tricks that were not chosen, in the names and texts of files."""
+    chosen = subset.chosen
     for name, text in files.items():
         for owners, word, line in traces(name, text):
-            if not set(owners) & subset.chosen:
+            if chosen.isdisjoint(owners):
                 said = " or ".join(owners)
                 yield (
                     f"{name}:{line}: {word!r} is a trace of {said}, not chosen here: put "

@@ -6,6 +6,7 @@ a fork. This file is both sides: `Zygote` talks to a server, which is this file 
 script, under any interpreter that has the dependencies of the projects.
 """
 
+import _imp
 import faulthandler
 import gc
 import importlib
@@ -20,7 +21,11 @@ import time
 import traceback
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib.abc import SourceLoader
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType
 from typing import IO, Any, Self
 
 import pytest
@@ -125,6 +130,7 @@ def serve() -> None:
     """Answers each request on standard input by the outcome of a fork."""
     for name in PRELOADED:
         importlib.import_module(name)
+    SourceFileLoader.source_to_code = source_to_code
     # Else the forks' garbage collectors would copy the parent's memory.
     gc.freeze()
     for line in sys.stdin:
@@ -140,6 +146,7 @@ def run_forked(
 ) -> dict[str, Any]:
     """Returns the exit status, output and errors of a script that runs in a fork."""
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        compile_modules(Path(project))
         child = os.fork()
         if child == 0:
             os.environ.update(environment)
@@ -158,6 +165,34 @@ def run_forked(
             "stdout": read_all(stdout),
             "stderr": read_all(stderr),
         }
+
+
+_compiled: dict[bytes, CodeType] = {}
+"""The code of each module of the projects, by its source: most modules are in many."""
+
+
+def compile_modules(project: Path) -> None:
+    """Compiles the modules of a project before the fork, so that later forks need not.
+
+    A module with an error or a warning is left to the fork, which shows it.
+    """
+    with warnings.catch_warnings(action="error"):
+        for package in project.glob("*/__init__.py"):
+            for path in package.parent.rglob("*.py"):
+                source = path.read_bytes()
+                if source not in _compiled:
+                    with suppress(SyntaxError, ValueError):
+                        _compiled[source] = compile(source, path, "exec")
+
+
+def source_to_code(
+    loader: SourceFileLoader, source: bytes, path: str, **options: Any
+) -> CodeType:
+    """Stands in for the method of `SourceFileLoader`."""
+    if source not in _compiled:
+        return SourceLoader.source_to_code(loader, source, path, **options)
+    _imp._fix_co_filename(_compiled[source], path)
+    return _compiled[source]
 
 
 def redirect(stdout: IO[bytes], stderr: IO[bytes]) -> None:
