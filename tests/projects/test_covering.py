@@ -177,7 +177,7 @@ def in_a_new_process(project, *arguments):
 @pytest.mark.long
 def test_the_types_check(tmp_path, mypy, phase):
     check_the_types([*AT_ONCE, WITH_RANKS[-1]], tmp_path, mypy, phase)
-    project = render_subset(tmp_path / "broken", WITH_RANKS[-1])
+    project = tmp_path / str(WITH_RANKS[-1])
     with (project / "train.py").open("a", encoding="utf-8") as file:
         file.write("\n\nmain(0)\n")
     with pytest.raises(AssertionError, match=r"\[arg-type\]"):
