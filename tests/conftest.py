@@ -31,8 +31,8 @@ ROOT = Path(__file__).parents[1]
 MEMORY = Path("/dev/shm")
 
 SEED, SHARE = "TORCH_TRICKS_SEED", "TORCH_TRICKS_SHARE"
-"""What `make proof` tries, and what part of it: one test in so many of those that can be
-counted. Another seed takes another part."""
+"""The variables of `make proof`: a seed, and a share. A share of 3 runs a third of the
+tests that are marked `share`; another seed runs another third."""
 
 
 @pytest.hookimpl(tryfirst=True)

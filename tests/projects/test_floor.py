@@ -196,7 +196,7 @@ def test_a_python_can_have_all_floors_or_none():
 
 
 def test_the_present_is_not_the_floor():
-    """Else the other tests would say nothing about newer versions."""
+    """If they were the same, the other tests would not cover newer versions."""
     assert parse(version("torch").partition("+")[0]) > versions(FLOORS, "==")["torch"]
 
 

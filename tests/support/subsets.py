@@ -38,7 +38,7 @@ SEED_OF_PAIRS = 191
 """The seed of the 15 rows of strength 2. The own tests of two of them run in `make test`."""
 
 PROOF_SEED = int(os.environ.get("TORCH_TRICKS_SEED") or SEED)
-"""Of what `make proof` tries, which is something else each time: conftest.py sets it."""
+"""The seed of the subsets that `make proof` tries. conftest.py draws another one each time."""
 
 
 @cache
@@ -103,7 +103,7 @@ class Subset:
 
     @property
     def answers(self) -> dict[str, Any]:
-        """What to answer to Copier."""
+        """The answers to Copier's questions."""
         listed = [name for name, level in self.named_levels.items() if level is True]
         return {"preset": "custom", FORMS: self.parallel, "tricks": listed}
 

@@ -59,10 +59,10 @@ WITHOUT_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """The plugins of this repository's tests take longer to import than pytest."""
 
 OF_TORCH = "TypedStorage is deprecated"
-"""What torch 2.7 and 2.8 warn of by themselves when they save sharded checkpoints."""
+"""A warning that torch 2.7 and 2.8 cause themselves when they save sharded checkpoints."""
 
 OF_TORCHVISION = "The image decoding"
-"""What torchvision 0.29 warns of whenever it decodes an image."""
+"""A warning of torchvision 0.29 in each image that it decodes."""
 
 
 class Zygote:
