@@ -1,4 +1,4 @@
-"""What tricks buy where they are meant to help, by `torch-tricks measure` on small tasks.
+"""Effects of tricks in settings that they are made for, by `torch-tricks measure`.
 
     TORCH_TRICKS_MNIST=DIRECTORY python benchmarks/effects.py [NAME ...]
 
@@ -43,7 +43,7 @@ Split = tuple[np.ndarray, np.ndarray]
 MEASUREMENTS: dict[str, dict[str, Any]] = tomllib.loads(
     KEPT.with_suffix(".toml").read_text(encoding="utf-8")
 )
-"""What is measured, by the names under which docs/recommended.md speaks of it."""
+"""Measurements, by the names that docs/recommended.md uses."""
 
 
 @cache

@@ -25,7 +25,7 @@ BATCH = 128
 LEAST_RATIO = 8
 """Images per second of whole batches, beside one by one."""
 MOST_SHARE = 0.05
-"""Of a training step that its images may take."""
+"""The largest share of a training step that its images may take."""
 PHOTOS = 256
 PHOTO_SIZE = (500, 375)
 REPETITIONS = 7

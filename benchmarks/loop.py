@@ -39,7 +39,7 @@ FULL = (
 )
 """Everything that there is, less what is new: of that, `FullLoop` does nothing yet."""
 WITHOUT = {"class_balance": "none", "activation_checkpointing": False}
-"""What of the full project is no part of the loop."""
+"""Settings that switch off parts of the full project outside of the loop."""
 
 
 def measure_loops() -> Iterator[Row]:

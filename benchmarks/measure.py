@@ -1,4 +1,4 @@
-"""What the benchmarks share: interleaved timing, rendered projects and table rows."""
+"""Helpers of the benchmarks: interleaved timing, rendered projects and table rows."""
 
 import importlib.util
 import resource

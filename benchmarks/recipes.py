@@ -128,7 +128,7 @@ def begin(train: ModuleType, directory: Path, photos: Path) -> Any:
 
 
 class Recipe:
-    """What a recipe is given: the model and its first weights, the files, the colours."""
+    """The input of a recipe: the model and its first weights, the files, the colours."""
 
     def __init__(self, run: Any, photos: Path) -> None:
         self.model = deepcopy(run.model).train()
@@ -186,7 +186,7 @@ class TimmRecipe(Recipe):
 
 
 class TorchvisionRecipe(Recipe):
-    """What torchvision's references for classification do, by its own transforms."""
+    """The steps of torchvision's references for classification, by its own transforms."""
 
     def __init__(self, run: Any, photos: Path) -> None:
         super().__init__(run, photos)

@@ -31,8 +31,8 @@ PROGRAMS = {
         "import os, torch, torchvision.transforms.v2; os._exit(0)"
     ),
 }
-"""What is timed in a new process each; the last is the reference. None takes leave of
-torch, which takes most of a second."""
+"""Programs, each timed in a new process; the last is the reference. Each skips the
+clean-up of torch, which takes most of a second."""
 REPETITIONS = 5
 
 

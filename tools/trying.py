@@ -18,7 +18,6 @@ from covering import FORMS
 from inspection import DifferentFiles, faults, text_files
 from rendering import render_files, render_subset
 from subsets import (
-    ROOT,
     Subset,
     catalogue,
     covering_array,
@@ -69,7 +68,7 @@ def test_own_tests(subset, tmp_path, zygote):
 
 
 @pytest.mark.parametrize("subset", rows_with(TRICK), ids=str)
-def test_a_project(subset, tmp_path, zygote, folder, hdf5, phase, worker_id):
+def test_a_project(subset, tmp_path, zygote, folder, hdf5, phase, mypy):
     with phase("render"):
         project = render_subset(tmp_path / "project", subset)
     with phase("lint"):
@@ -81,9 +80,7 @@ def test_a_project(subset, tmp_path, zygote, folder, hdf5, phase, worker_id):
         assert different.ruff("check") == ""
         assert different.ruff("format", "--check") == ""
     with phase("types"):
-        # Kept, for the dependencies take mypy longer than a project.
-        cache = ROOT / "build" / f"mypy-{worker_id}"
-        python(project, "-m", "mypy", "--cache-dir", cache)
+        python(project, *mypy)
     flags = training.flags(subset, folder, hdf5)
     run = tmp_path / "run"
     training.train_and_resume(zygote.run, phase, subset, project, run, flags)

@@ -33,7 +33,7 @@ SNIPPET = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 LISTED = re.compile(r"^- Code:.*\n(?:  .*\n)*(?:- Flags:.*\n)?", re.MULTILINE)
-"""What a section of a project's README lists of a trick."""
+"""The entries of a trick that a section of a project's README lists."""
 COMPUTED = re.compile(r"(<!-- the (\w+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 
 

@@ -115,7 +115,7 @@ class TestAdvice:
 
 
 class TestFromAFolderInside:
-    """What git does, too: the project is looked for upwards, and paths are from here."""
+    """As in git, the project is looked for upwards, and paths are relative to this folder."""
 
     INSIDE = f"{PACKAGE}/optim"
 

@@ -1,4 +1,4 @@
-"""What is left of a project when a command stops halfway."""
+"""Commands that stop halfway, and the projects that they leave."""
 
 import os
 
@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 
 class TestInterruption:
-    """Whatever ends the writing, the project comes back."""
+    """The project comes back after any interruption of the writing."""
 
     @pytest.fixture
     def planned(self, project, fresh):

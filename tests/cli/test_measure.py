@@ -137,7 +137,7 @@ def test_what_is_known_of_tricks_is_told(here, monkeypatch):
     assert re.search("val_accuracy: .*: the same in every run", said)
 
 
-def test_what_cannot_be_measured_is_refused(here):
+def test_what_cannot_be_measured_is_refused(here, simulated):
     train = here / "train.py"
     assert "is given to each run" in run("measure", "swa", "--", "--seed", 3, code=2)
     assert "no trick is called" in run("measure", "swaa", code=2)
@@ -166,7 +166,7 @@ def test_what_cannot_be_measured_is_refused(here):
     assert "ZeroDivisionError" in (kept / "01-with-l1.txt").read_text()
     train.write_text(plain)
     git(here, "commit", "--all", "--message", "Mend again")
-    run("measure", "swa", "--repeats", 2, *FLAGS)
+    run("measure", "swa", *simulated)
     assert "--resume" in run("measure", "swa", code=2)
     other = run("measure", "swa", "--resume", "--", "--epochs", 9, code=2)
     assert "pass another --results" in other

@@ -1,4 +1,4 @@
-"""What is refused before anything is touched."""
+"""Refusals, which come before any file is touched."""
 
 import json
 import os

@@ -107,7 +107,7 @@ def test_a_change_of_tricks_loses_no_line(part, workshop):
 
 @pytest.mark.parametrize(("old", "new"), few_of(PAIRS, -1), ids="-".join)
 def test_an_untouched_project_becomes_a_fresh_copy(old, new, workshop):
-    """From any subset of the tricks to any other."""
+    """Changes any subset of the tricks to any other."""
 
     @cases(20)
     @given(SEEDS)
@@ -302,7 +302,7 @@ def test_who_chose_a_preset_gets_what_it_gained(preset, with_copier, workshop, a
 def test_who_had_the_practices_before_they_were_rows_keeps_them(
     answers, preset, workshop
 ):
-    """With every edited line of theirs."""
+    """The project keeps its practices, with every line that its owner edited."""
     project = workshop.project(BEFORE_PRACTICES, answers)
     tricks = set(recorded_answers(project.files()).get("tricks", ()))
     for name in ("evaluate.py", "predict.py", f"{PACKAGE}/data/folders.py"):

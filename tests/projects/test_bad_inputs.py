@@ -1,8 +1,7 @@
-"""Whatever is wrong outside the code: a line that says what to do, and no harm.
+"""Wrong input and broken files end in one line with the remedy, and damage nothing.
 
-Each row of a table is what to add to a short, good command, with a phrase of the line
-that it must end with. The paths are those of `world`, where everything is that could be
-wrong with files.
+Each row of a table adds arguments to a short, good command, and has a phrase of the error
+that the command must end with. The paths are in `world`, which has a file for each fault.
 """
 
 import csv
@@ -32,7 +31,7 @@ COMMANDS = {
     "convert.py": "out --data folder --data-dir folder --image-size 8",
     "export.py": "run/model.pt",
 }
-"""What is good about each command; the last value of a flag counts."""
+"""Good arguments of each command. A row may repeat a flag: its last value counts."""
 
 NO_GPU = "cuda" if not torch.cuda.is_available() else "mps"
 LONG = "x" * 300
@@ -56,7 +55,7 @@ TRAIN_USAGE = {
     "--batchsize 4": "--batch-size",
     "stray": "stray",
 }
-"""That all bounds are kept, a project's own tests see."""
+"""Wrong flags, a few of each kind. A project's own tests try all bounds."""
 
 TRAIN_ERRORS = {
     "--data imagenet": "there is no data set imagenet: try --data",
@@ -167,7 +166,7 @@ OFFLINE_ERRORS = {
     "--data cifar10 --data-dir cifar10": "check the network, or put its files",
     "--model resnet18 --pretrained": "or put the file at torch/hub/checkpoints",
 }
-"""Without a network, where torchvision tries to download what is missing."""
+"""Errors without a network, where torchvision tries to download missing files."""
 
 BEGUN_ERRORS = {
     "--data-dir folders/corrupt --max-bad-share 0": "1 of 22 images in train are unreadable so far",
@@ -179,7 +178,7 @@ BEGUN_ERRORS = {
     "--lr 1e30": "begin anew with a smaller --lr",
     "--lr 1e30 --log-every 1": "begin anew with a smaller --lr",
 }
-"""What shows only after the run directory was made, which stays."""
+"""Errors that are found only after the run directory was made, which stays."""
 
 GOOD = [
     "train.py --data-dir folders/modes",
@@ -328,7 +327,7 @@ BARE = [
     ("convert.py file/out", 1, "cannot make file/out.unfinished (Not a directory)"),
     (f"convert.py {LONG} --data folder --data-dir folder", 1, "cannot make x"),
 ]
-"""Without the rest of a good command."""
+"""Commands that have none of the good arguments."""
 
 MINIMAL = [
     ("train.py --data hdf5", 1, "there is no data set hdf5"),
@@ -736,7 +735,7 @@ def test_good_after_all(row, world, zygote):
 
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_any_name_is_in_the_table(form, world, zygote):
-    """What is no text is printed with a backslash."""
+    """Bytes of a name that are no text are printed with a backslash."""
     images = world / "names"
     images.mkdir()
     names = ["comma, comma.png", 'quote".png', "line\nline.png", f"{NO_TEXT}.png"]

@@ -6,7 +6,6 @@ import warnings
 import pytest
 import torch
 from rendering import PACKAGE, render_subset
-from sklearn import metrics
 from subsets import Subset
 
 CLASSES = 8
@@ -26,6 +25,8 @@ def module(tmp_path_factory):
 @pytest.mark.parametrize("seed", range(20))
 def test_they_are_those_of_scikit_learn(module, seed):
     """Also with a class that has no images, one that is not predicted, and one that is neither."""
+    from sklearn import metrics  # It takes a second, which not every worker needs.
+
     generator = torch.Generator().manual_seed(seed)
     targets = torch.randint(CLASSES, (200,), generator=generator)
     logits = torch.randn(200, CLASSES, generator=generator)

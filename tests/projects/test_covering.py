@@ -26,14 +26,14 @@ RECOMMENDED = Subset.of(
     *(name for name, trick in own_catalogue().items() if trick.recommended)
 )
 AT_ONCE = [Subset.of(), everything()]
-"""Those that `make test` runs by all their scripts, and by their own tests less those that
-start processes. `make proof` takes whole rows, those of several ranks under torchrun."""
+"""The subsets whose scripts and own tests `make test` runs, without the tests that start
+processes. `make proof` runs whole rows, under torchrun if they have several ranks."""
 
 WITH_RANKS = [
     next(row for row in PAIRS if row.parallel == form and "resume" in row.tricks)
     for form in ("ddp", "fsdp")
 ]
-"""Those of which `make test` runs the own tests that start ranks."""
+"""The subsets whose own tests of ranks `make test` runs."""
 
 
 def rows(*subsets):
@@ -177,7 +177,7 @@ def in_a_new_process(project, *arguments):
 @pytest.mark.long
 def test_the_types_check(tmp_path, mypy, phase):
     check_the_types([*AT_ONCE, WITH_RANKS[-1]], tmp_path, mypy, phase)
-    project = render_subset(tmp_path / "broken", WITH_RANKS[-1])
+    project = tmp_path / str(WITH_RANKS[-1])
     with (project / "train.py").open("a", encoding="utf-8") as file:
         file.write("\n\nmain(0)\n")
     with pytest.raises(AssertionError, match=r"\[arg-type\]"):

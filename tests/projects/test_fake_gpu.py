@@ -23,7 +23,7 @@ MANY = Subset.of(
     *(*RECOMMENDED.tricks, "accumulation", "channels_last", "class_balance"),
     *("distillation", "ema", "grad_clipping", "l1", "label_smoothing", "mixup", "swa"),
 )
-"""What could make a step wait, or change the type of a loss or a layout."""
+"""The tricks that could make a step wait, or change the type of a loss or a layout."""
 
 FUSED_SGD = Subset.of(*MANY.tricks, "fused_optimizer")
 

@@ -160,7 +160,7 @@ def test_a_rare_class_is_found_more_often_with_balance(tmp_path, script):
 @pytest.mark.proof
 @pytest.mark.long
 def test_a_student_of_few_images_learns_more_with_a_teacher(tmp_path, script):
-    """On average over three seeds, with a teacher that has seen eight times as many."""
+    """The mean of three seeds decides. The teacher has seen eight times as many images."""
     project = render_subset(
         tmp_path / "project", Subset.of("folders", "seeding", "distillation")
     )

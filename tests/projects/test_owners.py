@@ -31,7 +31,7 @@ WITH_SEVERAL = everything(**WITHOUT)
 """Everything but those, and but what owners add here."""
 
 Edit = dict[str, list[tuple[str, str]]]
-"""What is replaced in which file."""
+"""Replacements by file: old and new text."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def activate(outputs: Tensor) -> Tensor:
 
 @change(RECOMMENDED, WITH_SEVERAL)
 def tensorboard() -> Edit:
-    """With a writer of the same calls, as the package is not needed otherwise."""
+    """The writer is a stand-in with the same calls, as no other test needs the package."""
     writer = """class SummaryWriter:
     def __init__(self, directory: Path) -> None:
         self.file = (directory / "events.tfevents").open("a", encoding="utf-8")
@@ -289,7 +289,7 @@ BUGS = {
 
 
 KINDS = ("KeyError", "OSError", "RuntimeError", "ValueError")
-"""Of errors: what a project catches somewhere is among them."""
+"""The classes of errors, among them those that a project catches somewhere."""
 
 
 @pytest.mark.parametrize("place", BUGS)

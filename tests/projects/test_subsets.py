@@ -32,7 +32,7 @@ from subsets import (
 from torch_tricks.catalogue import read_catalogue
 
 PARTS = 16
-"""Of the subsets. `make test` takes one of them, and `make proof` its share of the rest."""
+"""The subsets are read in so many parts: one in `make test`, a share of the others in `make proof`."""
 
 
 @pytest.mark.parametrize("part", range(2))
@@ -139,7 +139,7 @@ BOUND = {
     "swa": {"excludes": ["mixup"]},
     "hdf5": {"forms": ["none", "ddp"]},
 }
-"""What binds tricks of the core to each other here, as no row of theirs does by itself.
+"""Made-up needs, exclusions and forms between tricks of the core, whose rows have none.
 
 Each leaves three quarters of all cores.
 """
@@ -242,7 +242,7 @@ def test_every_trace_is_in_the_full_projects_that_may_have_it(full_projects):
 
 
 def test_imports_run_neither_up_nor_in_circles(full_projects):
-    """Neither between modules nor between rooms: the folders, and modules beside them."""
+    """Checks modules, and rooms: the folders, and the modules beside them."""
     for name, project in full_projects.items():
         modules = imports_of_modules(project / PACKAGE)
         scripts = {path.stem for path in project.glob("*.py")}

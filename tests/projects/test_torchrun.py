@@ -332,7 +332,7 @@ SLURM = {
         exit $status
     """,
 }
-"""What slurm.sh calls, for two machines that both are this one."""
+"""Stand-ins for the commands that slurm.sh calls. Both of its two machines are this one."""
 
 
 @pytest.mark.proof
@@ -416,7 +416,7 @@ def test_slurm_requeues_a_job_whose_time_is_up(projects, folder, tmp_path):
 
 
 def test_sharded_checkpoints_continue_on_more_ranks(launch, tmp_path):
-    """From 2 ranks to 4; what the project tests itself goes between 1 and 2."""
+    """Checkpoints of 2 ranks go to 4. A project's own tests cover 1 and 2 ranks."""
     whole, moved = tmp_path / "whole", tmp_path / "moved"
     flags = (*WITHOUT_CHANCE, "--batch-size", 8, "--checkpoint-every", 3)
 
@@ -432,7 +432,7 @@ def test_sharded_checkpoints_continue_on_more_ranks(launch, tmp_path):
 
 
 def test_checkpoints_move_between_projects(launch, zygote, projects, folder, tmp_path):
-    """Of none, ddp and dp; batches of all images but one batch, for dp drops that."""
+    """Checkpoints of none, dp and ddp. The batch size divides the images: dp drops a smaller batch."""
     whole = tmp_path / "whole"
     flags = (*WITHOUT_CHANCE, "--batch-size", 11, "--accumulation-steps", 1)
     flags += ("--checkpoint-every", 1, "--keep-checkpoints", 99)

@@ -20,7 +20,7 @@ SMALL = {
     "startup": "part.REPETITIONS = 1",
     "tricks": "part.REPETITIONS, part.TRICKS = 1, {'amp': {}, 'ema': {}}",
 }
-"""What makes each part short. The others have no size, or need other packages."""
+"""Code that makes a part short. The other parts have no size, or need other packages."""
 
 PROGRAM = """
 import sys

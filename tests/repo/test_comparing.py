@@ -1,4 +1,4 @@
-"""What paired runs tell, on numbers whose truth is known."""
+"""Comparisons of paired runs, on numbers with a known difference."""
 
 import numpy as np
 import pytest

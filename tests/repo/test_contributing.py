@@ -96,7 +96,7 @@ class TestRowOfTheCatalogue:
         assert not codes or any(source in code for code in codes)
 
     def test_depends(self, trick, projects):
-        """What a row depends on is in each place; all that lack are shown."""
+        """Each place has the dependencies of the row. The message lists all that are missing."""
         form = forms_of(trick)[0] if forms_of(trick) else "none"
         with_it, without = projects(trick.name), projects(None, form)
         assert "\n".join(missing_dependencies(trick, with_it, without)) == ""

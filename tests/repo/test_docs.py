@@ -1,4 +1,4 @@
-"""What the documentation shows is what the template renders; `make docs` writes it."""
+"""The documentation shows the code that the template renders; `make docs` writes it."""
 
 import ast
 import re

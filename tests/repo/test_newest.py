@@ -1,4 +1,4 @@
-"""What only newer versions refuse: those of which the newest Python here has builds."""
+"""The newest versions of the dependencies, under the newest Python that is installed here."""
 
 import os
 import re

@@ -213,7 +213,7 @@ def test_the_wheel_has_the_licence(wheel):
 
 
 def test_a_project_has_no_licence_of_ours(project):
-    """It belongs to whoever rendered it."""
+    """A project belongs to its owner, who chooses a license."""
     assert not [path for path in project.rglob("*") if "licen" in path.name.lower()]
     assert "license" not in (project / "pyproject.toml").read_text(encoding="utf-8")
 
@@ -221,7 +221,7 @@ def test_a_project_has_no_licence_of_ours(project):
 def test_the_wheel_makes_projects_in_an_empty_environment(
     empty_environment, workshop, tmp_path
 ):
-    """Of the published template, under the number that the wheel has."""
+    """The wheel renders the published template of its own version."""
     torch_tricks = empty_environment / "bin" / "torch-tricks"
     run(torch_tricks, "--help", cwd=tmp_path)
     wishes = ("--name", "Leaf Diseases", "--preset", "minimal")
@@ -303,7 +303,7 @@ def test_the_tool_knows_what_it_was_installed_from(
 
 @pytest.mark.proof
 def test_the_newest_copier_will_do(wheel, workshop, tmp_path):
-    """From the package index, whatever version `pyproject.toml` asks for."""
+    """Installs the newest dependencies from the package index."""
     run(sys.executable, "-m", "venv", tmp_path / "environment")
     pip = (tmp_path / "environment" / "bin" / "python", "-m", "pip", "install")
     run(*pip, "--quiet", "--no-deps", wheel)

@@ -111,7 +111,7 @@ def show(browser):
 
 
 def state(answers, name="Leaf Diseases"):
-    """What the page holds for some answers."""
+    """The state of the page for some answers."""
     whole = all_answers(answers)
     listed = [trick for trick in whole["chosen"] if trick != "parallel"]
     entries = {entry: whole[entry] for entry in ("preset", "parallel")}

@@ -25,13 +25,13 @@ ASKED = {
     *((tag, "srcset") for tag in ("img", "source")),
     *(("video", "poster"), ("object", "data"), ("link", "href"), ("use", "href")),
 }
-"""What a browser asks for by itself, unless it is a `link` that only names something."""
+"""Attributes that a browser loads by itself, unless a `link` only names something."""
 NAMES = {"alternate", "canonical", "next", "prev"}
 CSS_URL = re.compile(r"""url\(\s*["']?([^"')]+)|@import\s*["']([^"']+)""")
 
 
 class Page(HTMLParser):
-    """What a page links to, asks for, and can be linked to at."""
+    """The links, assets and anchors of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ def test_every_link_and_anchor_leads_somewhere(build, site):
 
 
 def test_the_site_asks_nobody_else(build, site):
-    """Of scripts, styles, fonts and images all are files of the site."""
+    """All scripts, styles, fonts and images are files of the site."""
     root = build / "site"
     found = [wrong_assets(root, name, page.assets) for name, page in site.items()]
     for path in root.rglob("*.css"):
@@ -225,7 +225,7 @@ PAGES = (
 
 @needs_chromium
 def test_a_browser_asks_nobody_else_and_nothing_is_wider_than_a_phone(build, browser):
-    """Whatever a script would ask for, too."""
+    """Requests of scripts count, too."""
     asked = []
     context = browser.new_context(viewport={"width": 390, "height": 844})
     context.on("request", lambda request: asked.append(request.url))

@@ -19,7 +19,7 @@ FLAGS = (
     *("--keep-checkpoints", 9),
 )
 RATES = {"first": 0.003, "second": 0.01}
-"""Of each run."""
+"""The learning rate of each run."""
 
 
 @pytest.fixture(scope="module")

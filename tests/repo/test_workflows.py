@@ -1,4 +1,4 @@
-"""What runs on GitHub and before commits: no more rights than needed, and targets that exist."""
+"""GitHub's workflows and the hooks of commits: minimal rights, and targets that exist."""
 
 import re
 

@@ -102,7 +102,7 @@ def run_undo(output):
 
 
 def state(directory):
-    """What must come back when a change is undone."""
+    """The state of a project that must come back when a change is undone."""
     return (
         files(directory),
         git(directory, "status", "--porcelain", "--untracked-files=all"),

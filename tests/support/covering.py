@@ -3,8 +3,8 @@
 What a choice may hold is said by each trick: others that it needs, others that it
 excludes, and the choices of a question that it works with, such as the forms of `parallel`.
 Such a question is a trick with choices among its levels. A *literal* is a trick at one of its
-levels. Whatever literals imply is known from two sets of tricks, those that must be in and
-those that must be out, and from the choices that are left: they can meet if and only if no
+levels. The implications of literals are two sets of tricks, those that must be in and those that
+must be out, and the choices that are left. Literals can meet if and only if no
 trick is in both sets and each question has a choice left, for then all other tricks can stay
 out.
 """
@@ -44,7 +44,7 @@ class Trick:
 
 @dataclass(frozen=True)
 class Implied:
-    """What literals imply: tricks in, tricks out, and choices left, each as bits."""
+    """The implications of literals: tricks in, tricks out, and choices left, each as bits."""
 
     on: int
     off: int
@@ -78,12 +78,12 @@ class Space:
         return sum(self.choices[question, choice] for choice in choices)
 
     def _only(self, question: str, choices: Iterable[Level]) -> Implied:
-        """What it implies that a question has one of some choices."""
+        """Returns the implications of a question that has one of some choices."""
         others = self.nothing.choices & ~self.questions[question]
         return Implied(0, 0, others | self._bits(question, choices))
 
     def _implied(self, name: str, level: Level) -> Implied:
-        """What a literal implies, by way of other tricks too."""
+        """Returns the implications of a literal, also those by way of other tricks."""
         result = self.nothing
         if name in self.questions:
             result = self._only(name, [level])

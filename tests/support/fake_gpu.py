@@ -49,22 +49,22 @@ RUN = {
 
 @dataclass
 class Findings:
-    """What was seen of two epochs, each with an evaluation."""
+    """Observations in two epochs, each with an evaluation."""
 
     batches: dict[str, int] = field(default_factory=dict)
-    """Of each pass over images, such as `train_batches 0`, which is that of an epoch.
-    Of `train_windows` the windows are counted."""
+    """Batches of each pass over images, such as `train_batches 0`, the pass of the first epoch.
+    Windows are counted for `train_windows`."""
     waits: list[tuple[str, int, str]] = field(default_factory=list)
-    """What the CPU waited for the GPU with: the pass, the number of its batch from 0, and
-    what it was, and where. Nothing is noted outside of the passes."""
+    """Waits of the CPU for the GPU: the pass, the number of its batch from 0, and the operation
+    with its place. Nothing is noted outside of the passes."""
     copies: dict[str, int] = field(default_factory=dict)
-    """To the GPU, of each pass, those that nothing waits for."""
+    """Copies to the GPU in each pass that nothing waits for."""
     steps: int = 0
-    """Of the optimizer."""
+    """Optimizer steps."""
     losses: set[str] = field(default_factory=set)
-    """Types of the losses, and of what they are computed of."""
+    """Types of the losses, and of the tensors that they are computed from."""
     convolutions: set[str] = field(default_factory=set)
-    """Types of their images."""
+    """Types of the images that convolutions get."""
     layouts: dict[str, list[bool]] = field(default_factory=dict)
     """Whether images, and what belongs to convolutions, are in channels_last."""
     streams: int = 0

@@ -29,7 +29,7 @@ SAVING = (
     "fsync directory",
     "remove",
 )
-"""What a save calls, in this order."""
+"""The calls of a save, in order."""
 
 
 def main() -> None:

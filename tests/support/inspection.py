@@ -1,6 +1,6 @@
-"""What a rendered project must look like: each check yields its findings in words.
+"""Checks of a rendered project's files. Each check yields its findings in words.
 
-Most files are the same in many projects, so that what is known of a text is kept.
+Most files are the same in many projects, so that the findings of each text are kept.
 """
 
 import ast
@@ -146,9 +146,10 @@ def faults(files: Files, subset: Subset) -> Iterator[str]:
 
 def foreign_traces(files: Files, subset: Subset) -> Iterator[str]:
     """Finds words of tricks that were not chosen, in the names and texts of files."""
+    chosen = subset.chosen
     for name, text in files.items():
         for owners, word, line in traces(name, text):
-            if not set(owners) & subset.chosen:
+            if chosen.isdisjoint(owners):
                 said = " or ".join(owners)
                 yield (
                     f"{name}:{line}: {word!r} is a trace of {said}, not chosen here: put "
@@ -374,7 +375,7 @@ def parse_shell(text: str) -> None:
 
 @dataclass(frozen=True)
 class Names:
-    """What a statement reads, defines, and lets its functions ask for in vain."""
+    """The names that a statement reads and defines, and its functions' unused parameters."""
 
     used: frozenset[str]
     defined: frozenset[str]

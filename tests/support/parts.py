@@ -1,4 +1,4 @@
-"""What of many cases `make test` tries, and what is left to `make proof`."""
+"""Splits many cases into those of `make test` and those of `make proof`."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -32,14 +32,13 @@ CORE = (
 """The tricks of which every subset is trained before a release."""
 
 SEED = 21
-"""Of what `make test` tries: of 45 rows of strength 3, for instance."""
+"""The seed of the array that `make test` trains: 50 rows of strength 3."""
 
 SEED_OF_PAIRS = 191
-"""Of the rows of strength 2, whose own tests run. Few seeds lead to as few rows, 13, and
-to as few with `resume`, 5, whose tests take longest."""
+"""The seed of the 15 rows of strength 2. The own tests of two of them run in `make test`."""
 
 PROOF_SEED = int(os.environ.get("TORCH_TRICKS_SEED") or SEED)
-"""Of what `make proof` tries, which is something else each time: conftest.py sets it."""
+"""The seed of the subsets that `make proof` tries. conftest.py draws another one each time."""
 
 
 @cache
@@ -104,7 +103,7 @@ class Subset:
 
     @property
     def answers(self) -> dict[str, Any]:
-        """What to answer to Copier."""
+        """The answers to Copier's questions."""
         listed = [name for name, level in self.named_levels.items() if level is True]
         return {"preset": "custom", FORMS: self.parallel, "tricks": listed}
 
@@ -190,11 +189,16 @@ def seeded_forms() -> list[Subset]:
     ]
 
 
-@cache
 def covering_array(strength: int = 3, seed: int = SEED) -> tuple[Subset, ...]:
     """Subsets in which any `strength` tricks meet in all ways that they may.
 
     None and everything come first.
     """
+    return cached_array(strength, seed)
+
+
+@cache
+def cached_array(strength: int, seed: int) -> tuple[Subset, ...]:
+    """Makes each array once, whether or not a caller spells the defaults out."""
     first = [Subset.of().levels, everything().levels]
     return tuple(map(Subset, space().covering_array(strength, seed, first)))

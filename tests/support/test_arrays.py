@@ -150,7 +150,7 @@ def test_nothing_to_choose():
 @pytest.fixture
 def grown(monkeypatch):
     """Returns a function that gives the catalogue other tricks, and rows of other needs."""
-    caches = (subsets.space, subsets.covering_array, subsets.all_subsets)
+    caches = (subsets.space, subsets.cached_array, subsets.all_subsets)
     nine = {trick.name: trick for trick in catalogue() if trick.name in subsets.CORE}
 
     def clear():

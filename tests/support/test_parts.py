@@ -1,4 +1,4 @@
-"""What `make proof` takes: all in turn, and the same again with the same seed."""
+"""Seeds of `make proof` in a row take all shares, and the same seed the same share."""
 
 import os
 import re

@@ -114,8 +114,8 @@ def stopping_step(subset: Subset) -> int:
 
 
 OF_TORCHS_PROFILER = re.compile(r".* collection\.cpp:\d+\] .*\n?")
-"""What torch itself says, about once in a thousand traces, where a thread of gloo is still at
-work when a trace with shapes ends. No shape that a project shows comes from there."""
+"""A warning of torch in about one of a thousand traces: a thread of gloo is still at work when a
+trace with shapes ends. No shape that a project shows comes from there."""
 
 
 def train(run: Run, project: Path, *arguments: object) -> None:

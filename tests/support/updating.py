@@ -54,7 +54,7 @@ Files = dict[str, bytes]
 
 @dataclass(frozen=True)
 class Edit:
-    """What an owner does to a project; the numbers choose a file and a line of it."""
+    """An owner's edit of a project. The numbers choose a file and a line."""
 
     kind: str
     file: int
@@ -87,7 +87,7 @@ def some_edits(random: Random, number: int) -> tuple[Edit, ...]:
 
 @dataclass
 class Owned:
-    """What an owner has made of a project."""
+    """The edits that an owner has made in a project."""
 
     lines: set[tuple[str, str]] = field(default_factory=set)
     """Files, and lines that were written into them."""
@@ -410,7 +410,7 @@ class Workshop:
         return self.described[head]
 
     def fresh(self, version: str, answers: Answers) -> Files:
-        """What `copier copy` makes of a version, as if it had come from the hub."""
+        """The files that `copier copy` renders from a version, as if it had come from the hub."""
         key = (version, str(sorted(answers.items())))
         if key not in self.fresh_files:
             project = self.directory / "fresh"
@@ -458,7 +458,7 @@ def recorded_answers(files: Files) -> Answers:
 
 @dataclass
 class Report:
-    """What a command said about a project's files."""
+    """The output of a command about a project's files."""
 
     exit_code: int
     output: str

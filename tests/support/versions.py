@@ -61,7 +61,7 @@ def rename(tree: Path, pattern: str, old: str, new: str) -> None:
 
 
 PRACTICES = ("folders", "csv", "evaluate", "predict")
-"""What every project had before each was a row of the catalogue."""
+"""Parts of every project, before each became a row of the catalogue."""
 
 
 def before_practices(tree: Path) -> None:
@@ -233,7 +233,7 @@ class Hub:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What makes Copier and git find the hub, and nothing of this machine's user."""
+        """The environment in which Copier and git find the hub, and no settings of this user."""
         return IDENTITY | {
             "COPIER_CACHE_DIR": str(self.directory / "cache"),
             "XDG_CACHE_HOME": str(self.directory / "user-cache"),

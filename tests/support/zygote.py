@@ -6,6 +6,7 @@ a fork. This file is both sides: `Zygote` talks to a server, which is this file 
 script, under any interpreter that has the dependencies of the projects.
 """
 
+import _imp
 import faulthandler
 import gc
 import importlib
@@ -20,7 +21,11 @@ import time
 import traceback
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib.abc import SourceLoader
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType
 from typing import IO, Any, Self
 
 import pytest
@@ -33,6 +38,7 @@ PRELOADED = (
     "matplotlib.figure",
     "numpy",
     "pydantic.main",
+    "pydantic.types",
     "pytest",
     "torch",
     "torch._dynamo",  # Imported by the first step of an optimizer.
@@ -53,10 +59,10 @@ WITHOUT_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """The plugins of this repository's tests take longer to import than pytest."""
 
 OF_TORCH = "TypedStorage is deprecated"
-"""What torch 2.7 and 2.8 warn of by themselves when they save sharded checkpoints."""
+"""A warning that torch 2.7 and 2.8 cause themselves when they save sharded checkpoints."""
 
 OF_TORCHVISION = "The image decoding"
-"""What torchvision 0.29 warns of whenever it decodes an image."""
+"""A warning of torchvision 0.29 in each image that it decodes."""
 
 
 class Zygote:
@@ -124,6 +130,7 @@ def serve() -> None:
     """Answers each request on standard input by the outcome of a fork."""
     for name in PRELOADED:
         importlib.import_module(name)
+    SourceFileLoader.source_to_code = source_to_code
     # Else the forks' garbage collectors would copy the parent's memory.
     gc.freeze()
     for line in sys.stdin:
@@ -139,6 +146,7 @@ def run_forked(
 ) -> dict[str, Any]:
     """Returns the exit status, output and errors of a script that runs in a fork."""
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        compile_modules(Path(project))
         child = os.fork()
         if child == 0:
             os.environ.update(environment)
@@ -157,6 +165,34 @@ def run_forked(
             "stdout": read_all(stdout),
             "stderr": read_all(stderr),
         }
+
+
+_compiled: dict[bytes, CodeType] = {}
+"""The code of each module of the projects, by its source: most modules are in many."""
+
+
+def compile_modules(project: Path) -> None:
+    """Compiles the modules of a project before the fork, so that later forks need not.
+
+    A module with an error or a warning is left to the fork, which shows it.
+    """
+    with warnings.catch_warnings(action="error"):
+        for package in project.glob("*/__init__.py"):
+            for path in package.parent.rglob("*.py"):
+                source = path.read_bytes()
+                if source not in _compiled:
+                    with suppress(SyntaxError, ValueError):
+                        _compiled[source] = compile(source, path, "exec")
+
+
+def source_to_code(
+    loader: SourceFileLoader, source: bytes, path: str, **options: Any
+) -> CodeType:
+    """Stands in for the method of `SourceFileLoader`."""
+    if source not in _compiled:
+        return SourceLoader.source_to_code(loader, source, path, **options)
+    _imp._fix_co_filename(_compiled[source], path)
+    return _compiled[source]
 
 
 def redirect(stdout: IO[bytes], stderr: IO[bytes]) -> None:

@@ -27,7 +27,7 @@ def random_answers(number: int) -> dict[str, object]:
 
 
 def contents(project: Path) -> dict[str, tuple[int, bytes]]:
-    """Of all files, and of folders, of which none may be empty."""
+    """Modes and bytes of all files, and modes of all folders, so that an empty folder counts."""
     return {
         path.relative_to(project).as_posix(): (
             path.stat().st_mode,

@@ -1,4 +1,4 @@
-"""What the rows of the catalogue promise each other."""
+"""Rows of the catalogue agree with each other."""
 
 import pytest
 from rendering import render_files

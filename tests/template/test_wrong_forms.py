@@ -154,7 +154,7 @@ def bodies(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def outside(tree: ast.Module) -> ast.Module:
-    """What of a module stands in no function and no class."""
+    """Returns the statements of a module outside of its functions and classes."""
     inside = (ast.FunctionDef, ast.ClassDef)
     return ast.Module([node for node in tree.body if not isinstance(node, inside)], [])
 
@@ -430,7 +430,7 @@ def read_the_clock_first(tree: ast.Module) -> None:
 
 
 WAITS = ("synchronize", "sums.compute", "compute_since_log", "is_finite")
-"""What has waited for the device when it returns."""
+"""Calls that wait for the device before they return."""
 
 
 @wrong_form(
