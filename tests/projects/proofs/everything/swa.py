@@ -79,3 +79,5 @@ def test_average_is_dropped_if_it_is_to_begin_later() -> None:
         resumed = WeightAverage(nn.Linear(2, 2), start, torch.device("cpu"))
         resumed.load_state_dict(swa.state_dict())
         assert resumed.count == count
+        # Else a checkpoint that is saved at once would drop it.
+        assert resumed.step == (5 if count else 0)
