@@ -647,7 +647,7 @@ OTHER = {
 ALONG = {"data_on_device": {"augment": "none"}}
 """Other settings that must change together with one, which is refused alone."""
 
-STATES = {"model": "model", "pooling": "model", "teacher": "teacher"}
+STATES = {"model": "model", "pooling": "model", "teacher": "distillation"}
 """Settings that stay the same because the state of a part would not fit."""
 
 WHERE = {"run_dir", "resume", "settings"}
