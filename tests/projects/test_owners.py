@@ -120,8 +120,8 @@ DATASETS = {
     return {
         f"{PACKAGE}/data/datasets.py": [
             (
-                "import FileImages, describe_images, find_folders\n",
-                "import FileImages, describe_images, find_folders, split_by_share\n",
+                "import FileImages, describe_images\n",
+                "import FileImages, describe_images, split_by_share\n",
             ),
             ("DATASETS = {\n", opened),
         ]
