@@ -3,7 +3,8 @@
 A code block below a comment such as `<!-- from everything: train.py backward -->` is that
 function of that preset's project, or with `ddp` or `fsdp` of that with everything and this form
 of several GPUs, or with a trick that `everything` leaves out of that with all that goes with it;
-a table or list between `<!-- the NAME -->` and `<!-- end -->` is computed.
+a table or list between `<!-- the NAME -->` and `<!-- end -->` is computed. So are the lines
+`- Code:` and `- Flags:` in template/readme-sections/.
 """
 
 import ast
@@ -20,7 +21,8 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-from rendering import render
+from footprint import footprint
+from rendering import PACKAGE, render
 from subsets import ROOT, TRICKS, everything, questions
 from torch_tricks.catalogue import Trick
 from torch_tricks.measuring.comparing import compare
@@ -30,6 +32,8 @@ SNIPPET = re.compile(
     r"^(<!-- from (\w+): (\S+) ?(\S*) -->\n```python\n)(.*?)(^```\n)",
     re.DOTALL | re.MULTILINE,
 )
+LISTED = re.compile(r"^- Code:.*\n(?:  .*\n)*(?:- Flags:.*\n)?", re.MULTILINE)
+"""What a section of a project's README lists of a trick."""
 COMPUTED = re.compile(r"(<!-- the (\w+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 
 
@@ -122,7 +126,8 @@ def sizes() -> str:
 
 def all_flags(trick: Trick) -> Iterable[str]:
     """Returns the flags of a trick and of its choices."""
-    return dict.fromkeys([*trick.flags, *chain(*trick.flags_of.values())])
+    choices = trick.choices or (None,)
+    return dict.fromkeys(chain(*(footprint(trick.name, c).flags for c in choices)))
 
 
 def trick_index() -> str:
@@ -236,7 +241,27 @@ def written(text: str) -> str:
     return COMPUTED.sub(lambda m: m[1] + COMPUTERS[m[2]]() + m[4], text)
 
 
+def section_of(trick: Trick) -> Path:
+    """Returns the file with what the README of a project says of a trick."""
+    return ROOT / "template/readme-sections" / f"{trick.name}.md.jinja"
+
+
+def written_section(trick: Trick, text: str) -> str:
+    """Returns a section with its code and flags as they should be, of each choice in turn."""
+    choices = iter(trick.choices or (None,))
+
+    def lines(_: re.Match[str]) -> str:
+        listed = footprint(trick.name, next(choices)).lines
+        return listed.replace(f"{PACKAGE}/", "{{ package_name }}/")
+
+    return LISTED.sub(lines, text)
+
+
 def write() -> None:
+    for trick in TRICKS:
+        path = section_of(trick)
+        text = path.read_text(encoding="utf-8")
+        path.write_text(written_section(trick, text), encoding="utf-8")
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         page.write_text(written(text), encoding="utf-8")

@@ -20,8 +20,6 @@ class Trick:
     buys: str
     group: str
     source: str
-    flags: tuple[str, ...] = ()
-    module: str = ""
     wants: str = ""
     goes_with: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
@@ -33,8 +31,6 @@ class Trick:
     recommended: bool = False
     once_in_all: bool = False
     """Whether every project had it before there was a row for it."""
-    flags_of: Mapping[str, list[str]] = field(default_factory=dict)
-    """The flags of each of its choices."""
     depends: tuple[str, ...] = ()
     """The packages that a project with it requires, such as `h5py>=3.12`."""
 

@@ -491,12 +491,6 @@ def fill(text: str, answers: Mapping[str, Any]) -> str:
 OF_TRICK: dict[str, Callable[[str, Mapping[str, Any], Any], str]] = {
     "name": lambda name, row, choice: name,
     "catalogue[name].title": lambda name, row, choice: row["title"],
-    'catalogue[name].flags | join("`, `")': lambda name, row, choice: "`, `".join(
-        row["flags"]
-    ),
-    'catalogue[name].flags_of[parallel] | join("`, `")': lambda name, row, choice: (
-        "`, `".join(row["flags_of"][choice])
-    ),
     'catalogue[name].get("source_of", {}).get(parallel, catalogue[name].source)': (
         lambda name, row, choice: row.get("source_of", {}).get(
             choice, row.get("source")

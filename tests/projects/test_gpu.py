@@ -179,6 +179,7 @@ from pathlib import Path
 sys.path[:0] = [".", "tests"]
 import torch
 import train
+from leaf_diseases.models import networks
 from leaf_diseases.settings import Settings
 from small_world import build_linear_model
 from torch import nn
@@ -196,7 +197,7 @@ def build_norm_model(name, outputs, example):
 
 torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 train.load_data = partial(train.load_data, augment=False)
-train.build_model = {"linear": build_linear_model, "norm": build_norm_model}[sys.argv[2]]
+networks.build_model = {"linear": build_linear_model, "norm": build_norm_model}[sys.argv[2]]
 flags = {"image_size": 8, "max_steps": 70, "num_workers": 0}
 settings = Settings(device="cuda", run_dir=Path(sys.argv[1]), **flags)
 group = nullcontext()

@@ -28,7 +28,7 @@ class Own(nn.Module):
             raise getattr(builtins, os.environ["ERROR"])("a bug of my own")
 
 
-def create_model('''
+def make_model('''
 
 
 @pytest.fixture(scope="module", params=["custom", "recommended", "everything"])
@@ -41,12 +41,12 @@ def project(request, tmp_path_factory):
     project = render(directory, answers)
     path = project / PACKAGE / "models" / "networks.py"
     text = path.read_text(encoding="utf-8")
-    branch = '    if name == "own":\n        return Own(outputs)\n    names = '
+    branch = '    elif name == "own":\n        model = Own(outputs)\n    else:\n'
     for old, new in (
         ("import difflib\n", "import builtins\nimport difflib\nimport os\n"),
         ("import torchvision\n", "import torch\nimport torchvision\n"),
-        ("def create_model(", OWN_MODEL.lstrip()),
-        ("    names = ", branch),
+        ("def make_model(", OWN_MODEL.lstrip()),
+        ("    else:\n", branch),
     ):
         assert text.count(old) == 1
         text = text.replace(old, new)

@@ -33,8 +33,9 @@ SMALL_TARGETS = {
 """Targets in the small world, of images of a kind from 0 to 5."""
 
 IMPORT = "from ..errors import UserError\n"
-BRANCH = """    if name == "pixels":
-        return PixelCNN(outputs)
+MODEL = "        model: nn.Module = SmallCNN(outputs)\n"
+BRANCH = """    elif name == "pixels":
+        model = PixelCNN(outputs)
 """
 
 FLAGS = (
@@ -83,7 +84,7 @@ def change_task(
     replace(
         package / "models/networks.py",
         (IMPORT, f"{IMPORT}from .pixel_cnn import PixelCNN\n"),
-        ('    if name == "cnn":\n', f'{BRANCH}    if name == "cnn":\n'),
+        (MODEL, MODEL + BRANCH),
     )
 
 

@@ -1,6 +1,5 @@
 """The places that a trick touches agree, and the worked example in CONTRIBUTING.md works."""
 
-import ast
 import json
 import math
 import os
@@ -14,11 +13,11 @@ from dataclasses import replace
 from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
 
 import copier
 import pytest
+from footprint import MODULES, footprint
 from inspection import PACKAGE, WORDS
 from packaging.requirements import Requirement
 from packaging.version import Version
@@ -44,12 +43,6 @@ def section(trick: Trick, files: dict[str, str]) -> str:
     """Returns what a project's README says of a trick."""
     pattern = rf"^### {re.escape(trick.title)}\n(.*?)(?=^##)"
     return re.search(pattern, files["README.md"], re.MULTILINE | re.DOTALL)[1]
-
-
-def listed_flags(text: str) -> tuple[str, ...]:
-    """Returns the flags that such a section lists."""
-    lines = re.findall(r"^- Flags: (.*)$", text, re.MULTILINE)
-    return tuple(re.findall(r"`([^`]+)`", "".join(lines)))
 
 
 def links(page: str) -> list[str]:
@@ -87,35 +80,26 @@ class TestRowOfTheCatalogue:
         files = projects(trick.name).keys() - projects(None).keys()
         tests = [name for name in files if name.startswith("tests/")]
         assert tests, "nothing tests it"
-        if trick.module:
-            assert f"{PACKAGE}/{trick.module}.py" in files
-            name = Path(trick.module).name
-            assert f"test_{name}.py" in {Path(test).name for test in tests}
+        if modules := MODULES.get(trick.name):
+            names = {f"test_{Path(module).name}.py" for module in modules}
+            assert names & {Path(test).name for test in tests}
 
     def test_section_in_the_project(self, trick, projects):
         text = section(trick, projects(trick.name))
-        assert listed_flags(text) == trick.flags
+        assert footprint(trick.name).lines in text
         assert f"<{trick.source}>" in text
-        if trick.module:
-            assert f"`{PACKAGE}/{trick.module}.py`" in text
 
-    def test_module_names_its_source(self, trick, projects):
-        if trick.module:
-            code = projects(trick.name)[f"{PACKAGE}/{trick.module}.py"]
-            assert trick.source.replace("https://arxiv.org/abs/", "arXiv:") in code
+    def test_a_module_names_its_source(self, trick, projects):
+        source = trick.source.replace("https://arxiv.org/abs/", "arXiv:")
+        modules, files = MODULES.get(trick.name, []), projects(trick.name)
+        codes = [files[f"{PACKAGE}/{module}.py"] for module in modules]
+        assert not codes or any(source in code for code in codes)
 
     def test_depends(self, trick, projects):
         """What a row depends on is in each place; all that lack are shown."""
         form = forms_of(trick)[0] if forms_of(trick) else "none"
         with_it, without = projects(trick.name), projects(None, form)
         assert "\n".join(missing_dependencies(trick, with_it, without)) == ""
-
-    def test_flags(self, trick, projects):
-        form = forms_of(trick)[0] if forms_of(trick) else "none"
-        without = [flags(projects(needed)) for needed in trick.needs]
-        without.append(flags(projects(None, form)))
-        added = flags(projects(trick.name)) - set().union(*without)
-        assert added == set(trick.flags)
 
     def test_words(self, trick, projects):
         """Each of its patterns finds something, or could not tell that it is left."""
@@ -129,11 +113,8 @@ class TestRowOfTheCatalogue:
     [(trick, choice) for trick in TRICKS for choice in trick.choices],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_flags_of_a_choice(trick, choice, projects):
-    files = projects(None, choice)
-    expected = (*trick.flags, *trick.flags_of.get(choice, ()))
-    assert listed_flags(section(trick, files)) == expected
-    assert flags(files) - flags(projects(None)) == set(expected)
+def test_section_of_a_choice(trick, choice, projects):
+    assert footprint(trick.name, choice).lines in section(trick, projects(None, choice))
 
 
 def missing_dependencies(trick, with_it, without) -> Iterator[str]:
@@ -211,20 +192,6 @@ def text_files(project: Path) -> dict[str, str]:
         for path in project.rglob("*")
         if path.is_file() and path.name != ".copier-answers.yml"
     }
-
-
-def flags(files: dict[str, str]) -> set[str]:
-    """Returns the flags of a project; `--data` and `--model` with what their help names."""
-    tree = ast.parse(files[f"{PACKAGE}/settings.py"])
-    settings = next(n for n in tree.body if getattr(n, "name", "") == "Settings")
-    flags = set()
-    for field, described in pairwise(settings.body):
-        if isinstance(field, ast.AnnAssign):
-            flags.add(f"--{field.target.id.replace('_', '-')}")
-            if field.target.id in ("data", "model"):
-                choices = re.findall(r"`([\w:-]+)`", described.value.value)
-                flags |= {f"--{field.target.id} {choice}" for choice in choices}
-    return flags
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,12 @@
 
 import ast
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 
 import jinja2
 import pytest
 import yaml
+from footprint import MODULES
 from jinja2 import StrictUndefined
 from subsets import ROOT, TRICKS, all_subsets, everything, questions
 from write_docs import (
@@ -15,12 +15,13 @@ from write_docs import (
     PAGES,
     SNIPPET,
     all_flags,
-    code,
     measurements,
     part_of,
     project,
     rendered,
+    section_of,
     written,
+    written_section,
 )
 
 LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
@@ -39,6 +40,13 @@ def test_shown_code_is_the_rendered_code(page):
     assert text == written(text), "run: make docs"
 
 
+@pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.name)
+def test_a_section_lists_the_code_and_the_flags(trick):
+    text = section_of(trick).read_text(encoding="utf-8")
+    assert "- Code: " in text
+    assert text == written_section(trick, text), "run: make docs"
+
+
 @each_page
 def test_all_shown_python_has_a_source(page):
     text = page.read_text(encoding="utf-8")
@@ -53,8 +61,8 @@ def test_a_page_of_the_handbook_shows_the_code_and_names_the_source(trick):
     text = (ROOT / "docs" / "tricks" / f"{trick.name}.md").read_text(encoding="utf-8")
     shown = {match[2] for match in SNIPPET.findall(text)}
     assert shown, "no code is shown"
-    if trick.module:
-        assert f"leaf_diseases/{trick.module}.py" in shown
+    if modules := MODULES.get(trick.name):
+        assert shown & {f"leaf_diseases/{module}.py" for module in modules}
     assert trick.source in text
     assert text.startswith(f"# {trick.title}\n")
     for heading in ("The idea", "The code", "Traps", "Source"):
@@ -91,25 +99,18 @@ def test_the_list_of_settings_that_stay_the_same_is_the_code():
     assert documented - {"--model", "--pooling", "--teacher"} == names
 
 
-def test_the_readme_of_a_project_names_only_what_the_project_has():
-    files = project("everything")
+@pytest.mark.parametrize("form", ["dp", "ddp", "fsdp"])
+def test_the_readme_of_a_project_names_only_what_the_project_has(form):
+    files = project(form)
     for line in re.findall(r"^- Code: (.+)$", files["README.md"], re.MULTILINE):
-        for where, name in named_places(line):
-            if where:
-                assert code("everything", where, name)
-            else:
-                assert name in files
+        for name in re.findall("`(.+?)`", line):
+            assert name in files or part_of(files["train.py"], name)
 
 
-def named_places(line: str) -> Iterator[tuple[str, str]]:
-    """Yields each function of a line such as `a.py`; in `b.py`: `f`, `g`, with its file.
-
-    A file that is named as a whole has no other.
-    """
-    for part in re.split("(?:^|; )in ", line):
-        where, _, names = part.rpartition(": ")
-        for name in re.findall(r"`([^`]+)`", names):
-            yield where.strip("`"), name
+def functions_in_train_py(line: str) -> list[str]:
+    """Returns the functions that such a line lists."""
+    [names] = re.findall("in `train.py`: ([^;]+)", line) or [""]
+    return re.findall("`(.+?)`", names)
 
 
 @pytest.mark.parametrize(
@@ -125,18 +126,17 @@ def test_the_readme_names_functions_that_a_trick_changes(form, trick):
     answers = {"parallel": form, trick: questions()[trick][0]}
     without = rendered(everything(**answers).answers)
     [title] = (row.title for row in TRICKS if row.name == trick)
-    [section] = re.findall(
+    [line] = re.findall(
         rf"^### {re.escape(title)}\n.*?^- Code: (.+?)$",
         files["README.md"],
         re.DOTALL | re.MULTILINE,
     )
-    for file, name in named_places(section):
-        if file:
-            present, absent = part_of(files[file], name), ""
-            # There may be no such function without it.
-            with suppress(StopIteration):
-                absent = part_of(without[file], name)
-            assert present != absent, name
+    for name in functions_in_train_py(line):
+        present, absent = part_of(files["train.py"], name), ""
+        # There may be no such function without it.
+        with suppress(StopIteration):
+            absent = part_of(without["train.py"], name)
+        assert present != absent, name
 
 
 def test_the_readme_of_every_project_has_whole_sections():

@@ -11,9 +11,11 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import yaml
+from footprint import MODULES, footprint
 from rendering import PACKAGE
 from subsets import ROOT, TRICKS, Subset
 from torch_tricks.catalogue import Trick, module_of
@@ -23,9 +25,6 @@ ANSWERS = ".copier-answers.yml"
 """Names every trick that was asked for, chosen or not: Copier needs that."""
 
 RUFF = Path(sys.executable).with_name("ruff")
-
-MODULES = {trick.name: trick.module for trick in TRICKS if trick.module}
-
 
 WORDS = yaml.safe_load((ROOT / "tests/support/words.yml").read_text("utf-8"))
 """Patterns of each trick, or of each of its choices, that nothing else says."""
@@ -48,9 +47,9 @@ def words_by_owners(computed: bool = True) -> dict[tuple[str, ...], list[str]]:
         for owner, words in words_of.items():
             for word in words:
                 owners.setdefault(word, []).append(owner)
-        for choice, flags in trick.flags_of.items():
-            for word in map(re.escape, flags):
-                owners.setdefault(word, []).append(choice)
+        for choice in trick.choices:
+            for flag in footprint(trick.name, choice).flags:
+                owners.setdefault(re.escape(flag), []).append(choice)
     grouped: dict[tuple[str, ...], list[str]] = {}
     for word, tricks in sorted(owners.items()):
         grouped.setdefault(tuple(tricks), []).append(word)
@@ -71,7 +70,7 @@ def words_of_a_row(trick: Trick) -> Iterator[str]:
     if trick.name not in COMMON_NAMES:
         yield rf"(\b|_){trick.name.replace('_', '[_ -]')}"
     yield re.escape(trick.source.removeprefix("https://arxiv.org/abs/"))
-    for flag in trick.flags:
+    for flag in footprint(trick.name).flags if not trick.choices else ():
         yield re.escape(flag)
         if " " not in flag:
             setting = flag.removeprefix("--").replace("-", "_")
@@ -84,10 +83,10 @@ def words_of_a_row(trick: Trick) -> Iterator[str]:
 
 
 def words_of_a_module(trick: Trick) -> Iterator[str]:
-    """Yields patterns of the module of a trick, and of what it defines for others."""
-    if trick.module:
-        yield rf"\b{trick.module.replace('/', '[./]')}\b"
-        for name in DEFINED[f"{{{{ package_name }}}}/{trick.module}.py"]:
+    """Yields patterns of the modules of a trick, and of what they define for others."""
+    for module in MODULES.get(trick.name, []):
+        yield rf"\b{module.replace('/', '[./]')}\b"
+        for name in DEFINED[f"{{{{ package_name }}}}/{module}.py"]:
             if len(DEFINING[name]) == 1 and re.search(r"[a-z](_[a-z]|[A-Z])", name):
                 yield rf"(?-i:\b{name}\(|import .*\b{name}\b)"
 
@@ -186,12 +185,11 @@ def traces_in_a_line(line: str) -> list[tuple[tuple[str, ...], str]]:
 
 
 def missing_modules(files: Files, subset: Subset) -> Iterator[str]:
-    """Finds chosen tricks that have no module, or whose module nothing imports."""
+    """Finds modules of chosen tricks that are not there, or that nothing imports."""
     code = "".join(text for name, text in files.items() if is_product_code(name))
-    for trick in MODULES.keys() & set(subset.tricks):
-        module = MODULES[trick]
+    for module in chain(*(MODULES.get(trick, ()) for trick in subset.tricks)):
         if f"{PACKAGE}/{module}.py" not in files:
-            yield f"{trick} has no module"
+            yield f"there is no {module}"
         name = Path(module).name
         if not re.search(rf"^from [\w.]*\.{name} import ", code, re.MULTILINE):
             yield f"nothing imports {module}"

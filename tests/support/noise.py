@@ -61,7 +61,7 @@ def main(package: str, seeds: int) -> None:
     train = importlib.import_module("train")
     settings = importlib.import_module(f"{package}.settings").Settings
     importlib.import_module(f"{package}.data.datasets").Shapes = NoisyImages
-    train.build_model = build
+    importlib.import_module(f"{package}.models.networks").build_model = build
     gains = []
     for seed in range(seeds):
         torch.manual_seed(seed)

@@ -103,8 +103,6 @@ ROW = f"""\
       buys: steps of one size
       group: Generalise better
       source: https://arxiv.org/abs/1802.04434
-      flags: [--sign-scale]
-      module: optim/signs
       recommended: true
 """
 MODULE = '''"""Signs of gradients."""
@@ -175,7 +173,6 @@ def layout(tree: Path) -> None:
     swa = '{% if "swa" in chosen %}'
     rename(tree, f"*/optim/{swa}swa.py*", "swa", "averaging")
     rename(tree, f"tests/optim/{swa}test_swa.py*", "test_swa", "test_averaging")
-    replace(tree, "copier.yml", "module: optim/swa", "module: optim/averaging")
     (tree / "template" / ".github" / "workflows" / "ci.yml").unlink()
     replace(tree, "template/train.py.jinja", "optimizer_step(", "update_weights(")
     [checkpoint] = (tree / PACKAGE).glob("*/checkpoint.py*")

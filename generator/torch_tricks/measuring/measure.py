@@ -111,15 +111,13 @@ def prepare(
     (place / RECORDED).write_text(json.dumps(recorded, indent=2) + "\n")
     try:
         copies = place / "copies"
-        variants, questions = write_variants(project, copies, request.tricks)
+        variants = write_variants(project, copies, request.tricks)
     except Refusal:
         if fresh:
             shutil.rmtree(place, ignore_errors=True)
         raise
     launch, flags = recorded["launch"], recorded["flags"]
-    return Measurement(
-        place, project, variants, questions, launch, flags, request.repeats
-    )
+    return Measurement(place, project, variants, launch, flags, request.repeats)
 
 
 def check_free(place: Path, recorded: Mapping[str, Any], resume: bool) -> None:

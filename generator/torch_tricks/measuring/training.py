@@ -14,9 +14,8 @@ from pathlib import Path
 import typer
 
 from torch_tricks.errors import Refusal
-from torch_tricks.measuring.variants import Variant
+from torch_tricks.measuring.variants import Variant, fields_of
 from torch_tricks.project import Project
-from torch_tricks.questions import Questions
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,6 @@ class Measurement:
     project: Project
     variants: list[Variant]
     """The first one is the project as it is."""
-    questions: Questions
     launch: list[str]
     flags: list[str]
     repeats: int
@@ -53,7 +51,8 @@ class Measurement:
         words = [*self.launch, str(script), "--run-dir", str(self.path(pair, variant))]
         if self.seeded:
             words += ["--seed", str(pair)]
-        return words + known_flags(self.flags, self.questions, variant.tricks)
+        others = [fields_of(other) for other in self.variants]
+        return words + known_flags(self.flags, fields_of(variant), set().union(*others))
 
     def numbers(self, variant: Variant) -> list[dict[str, float]]:
         """Returns what the runs of a variant have left, one pair after the other."""
@@ -61,21 +60,19 @@ class Measurement:
         return [json.loads(path.with_suffix(".json").read_text()) for path in paths]
 
 
-def known_flags(
-    flags: Sequence[str], questions: Questions, tricks: Sequence[str]
-) -> list[str]:
-    """Returns the flags without those of tricks that are not in, and without their values."""
-    of_tricks = {
-        flag: {n for n, t in questions.tricks.items() if flag in t.flags}
-        for trick in questions.tricks.values()
-        for flag in trick.flags
-    }
+def known_flags(flags: Sequence[str], fields: set[str], others: set[str]) -> list[str]:
+    """Removes the flags that only other variants have, with their values.
+
+    Args:
+        flags: flags of train.py.
+        fields: the settings of the variant.
+        others: those of all variants.
+    """
     kept, leave_out = [], False
     for word in flags:
         if word.startswith("--"):
-            flag = word.partition("=")[0].replace("_", "-")
-            flag = re.sub("^--no-", "--", flag)
-            leave_out = flag in of_tricks and of_tricks[flag].isdisjoint(tricks)
+            flag = word.removeprefix("--").partition("=")[0].replace("-", "_")
+            leave_out = flag.removeprefix("no_") in others - fields
         if not leave_out:
             kept.append(word)
     return kept

@@ -10,7 +10,6 @@ from typing import Any
 from torch_tricks.errors import Refusal
 from torch_tricks.merging import plan_update, render_base, scratch_for
 from torch_tricks.project import Project
-from torch_tricks.questions import Questions
 from torch_tricks.template import Rendering
 
 PLAIN = "as it is"
@@ -39,7 +38,7 @@ class Variant:
 
 def write_variants(
     project: Project, place: Path, wanted: Sequence[str]
-) -> tuple[list[Variant], Questions]:
+) -> list[Variant]:
     """Writes copies of a project, as it is and with each change of its tricks."""
     shutil.rmtree(place, ignore_errors=True)
     variants, changes = [], [[word] for word in wanted]
@@ -69,7 +68,7 @@ def write_variants(
                 scratch.write_out(plan.before, variants[0].directory)
             variants.append(Variant(name, place, tuple(new.tricks)))
             scratch.write_out(plan.after, variants[-1].directory)
-    return variants, base.questions
+    return variants
 
 
 def changed_answers(base: Rendering, names: Sequence[str]) -> dict[str, Any]:
@@ -83,6 +82,12 @@ def changed_answers(base: Rendering, names: Sequence[str]) -> dict[str, Any]:
     leave = [name for name in names if name in base.tricks]
     take = [name for name in names if name not in base.tricks]
     return {"preset": "custom"} | base.questions.changed(base.answers, take, leave)
+
+
+def fields_of(variant: Variant) -> set[str]:
+    """Returns the settings of train.py in a variant."""
+    texts = (p.read_text("utf-8") for p in variant.directory.glob("*/settings.py"))
+    return {name for text in texts for name in re.findall(r"(?m)^    (\w+):", text)}
 
 
 def directions_of(variant: Variant) -> dict[str, str]:

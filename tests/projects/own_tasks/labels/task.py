@@ -43,9 +43,6 @@ def activate(logits: Tensor) -> Tensor:
 
 
 class Criterion(nn.Module):
-    def __init__(self, **of_classes: object) -> None:
-        super().__init__()
-
     def forward(
         self, logits: Tensor, targets: Tensor
     ) -> tuple[Tensor, dict[str, Tensor]]:

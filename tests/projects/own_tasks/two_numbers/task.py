@@ -46,9 +46,6 @@ def activate(outputs: Tensor) -> Tensor:
 
 
 class Criterion(nn.Module):
-    def __init__(self, **of_classes: object) -> None:
-        super().__init__()
-
     def forward(
         self, outputs: Tensor, targets: Tensor
     ) -> tuple[Tensor, dict[str, Tensor]]:
