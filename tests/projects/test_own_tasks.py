@@ -32,7 +32,7 @@ SMALL_TARGETS = {
 }
 """Targets in the small world, of images of a kind from 0 to 5."""
 
-IMPORT = "from ..errors import UserError\n"
+IMPORT = "from ..task import output_size\n"
 MODEL = "        model: nn.Module = SmallCNN(outputs)\n"
 BRANCH = """    elif name == "pixels":
         model = PixelCNN(outputs)

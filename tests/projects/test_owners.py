@@ -141,12 +141,11 @@ RESULT = "error"
 BEST = min
 PREDICTION = {"value": ".3f"}
 OUTPUT = "values"
-Target = float
 TARGET_DTYPE = torch.float32
 TARGET_IS_CLASS = False
 
 
-def parse_target(label: str, classes: dict[str, int]) -> Target:
+def parse_target(label: str, classes: dict[str, int]) -> float:
     return float(label)
 
 

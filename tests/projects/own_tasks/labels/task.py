@@ -11,12 +11,11 @@ PREDICTION = {"label": "", "probability": ".1%"}
 LABELS = ("red", "green", "blue")
 OUTPUT = "probabilities"
 
-Target = tuple[float, ...]
 TARGET_DTYPE = torch.float32
 TARGET_IS_CLASS = False
 
 
-def parse_target(label: str, classes: dict[str, int]) -> Target:
+def parse_target(label: str, classes: dict[str, int]) -> tuple[float, ...]:
     """Reads `red;blue`, or `none`."""
     names = [] if label == "none" else label.split(";")
     if unknown := {*names} - {*LABELS}:

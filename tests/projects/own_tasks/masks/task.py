@@ -10,12 +10,11 @@ BEST = max
 PREDICTION = {"class": "", "area": ".1%"}
 NAMES = ("background", "square")
 
-Target = Tensor
 TARGET_DTYPE = torch.int64
 TARGET_IS_CLASS = False
 
 
-def parse_target(label: str, classes: dict[str, int]) -> Target:
+def parse_target(label: str, classes: dict[str, int]) -> Tensor:
     raise ValueError("a mask is no text")
 
 

@@ -11,12 +11,11 @@ PREDICTION = {"name": "", "value": ".3f"}
 NAMES = ("red", "green")
 OUTPUT = "numbers"
 
-Target = tuple[float, ...]
 TARGET_DTYPE = torch.float32
 TARGET_IS_CLASS = False
 
 
-def parse_target(label: str, classes: dict[str, int]) -> Target:
+def parse_target(label: str, classes: dict[str, int]) -> tuple[float, ...]:
     """Reads `0.25 -0.5`."""
     numbers = tuple(map(float, label.split()))
     if len(numbers) != len(NAMES):
