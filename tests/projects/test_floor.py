@@ -16,6 +16,7 @@ import yaml
 from packaging.requirements import Requirement
 from rendering import render, render_subset
 from subsets import ROOT, covering_array, everything, seeded_forms
+from test_proofs import ALL, add_proofs
 from zygote import OF_TORCH, Zygote
 
 FLOOR_PYTHON = os.environ.get("TORCH_TRICKS_FLOOR_PYTHON")
@@ -116,6 +117,8 @@ def test_the_tests_of_everything_pass(form, tests, tmp_path, floor_python, phase
     clips = form != "fsdp"
     subset = everything(parallel=form, grad_clipping=clips)
     project = render_subset(tmp_path / "project", subset)
+    if form == "dp":
+        add_proofs(project, ALL)
     with phase("tests"):
         result = subprocess.run(
             [

@@ -295,7 +295,7 @@ def watch(gpu: FakeGPU, train: ModuleType, package: str) -> None:
     for module, name in (
         (train, "train_batches"),
         (train, "train_windows"),
-        (train, "plain_inputs"),
+        (evaluation, "plain_inputs"),
         (evaluation, "val_batches"),
     ):
         if hasattr(module, name):

@@ -429,7 +429,7 @@ def read_the_clock_first(tree: ast.Module) -> None:
         function.body = stops + [s for s in function.body if s not in stops]
 
 
-WAITS = ("synchronize", "sums.compute", "step_record", "is_finite")
+WAITS = ("synchronize", "sums.compute", "compute_since_log", "is_finite")
 """What has waited for the device when it returns."""
 
 

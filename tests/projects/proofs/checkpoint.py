@@ -1,0 +1,475 @@
+"""Checkpoints, runs that go on from them, and runs that are told to stop."""
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+import torch
+import train
+from conftest import stop_after
+from leaf_diseases.checkpoints.checkpoint import (
+    find_checkpoint,
+    random_state,
+    read_checkpoint,
+    restore,
+    restore_random_state,
+    save_checkpoint,
+)
+from leaf_diseases.checkpoints.resuming import exit_if_requested
+from leaf_diseases.errors import UserError
+from leaf_diseases.processes.signals import AT_ONCE, STOPPING
+from leaf_diseases.run import Run
+from leaf_diseases.settings import Settings, replace
+from leaf_diseases.settings_file import parse_settings
+from torch.utils.data._utils import signal_handling
+
+
+class Killed(Exception):
+    """Ends a run as a power cut would."""
+
+
+def die() -> None:
+    raise Killed
+
+
+def before_call(name: str, number: int, act: Callable[[], None]) -> Any:
+    """Patches a function of train.py: one of its calls acts before."""
+    function, numbers = getattr(train, name), count(1)
+
+    def patched(*arguments: Any) -> Any:
+        if next(numbers) == number:
+            act()
+        return function(*arguments)
+
+    return mock.patch.object(train, name, patched)
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return replace(
+        settings,
+        epochs=4,
+        checkpoint_every=2,
+        log_every=3,
+    )
+
+
+@pytest.fixture
+def stopped(settings: Settings) -> Settings:
+    """Settings to go on with a run that was stopped after three steps."""
+    stop_after(settings, 3)
+    return replace(settings, resume="auto")
+
+
+def checkpoints(settings: Settings) -> list[Path]:
+    """Returns the checkpoints of a run, oldest first."""
+    assert settings.run_dir is not None
+    return sorted((settings.run_dir / "checkpoints").iterdir())
+
+
+def draw() -> list[float]:
+    return [random.random(), np.random.rand(), torch.rand(1).item()]
+
+
+def results(directory: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Returns all saved weights, and the metrics that do not measure time."""
+    weights = {
+        path.name: torch.load(path, weights_only=True)
+        for path in directory.glob("*.pt")
+    }
+    text = (directory / "metrics.jsonl").read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    for line in lines:
+        del line["seconds"], line["samples_per_second"]
+    return weights, lines
+
+
+def assert_equal_runs(first: Path, second: Path) -> None:
+    """Compares two runs bit for bit."""
+    torch.testing.assert_close(results(first), results(second), rtol=0, atol=0)
+    logs = [path / "steps.jsonl" for path in (first, second)]
+    assert logs[0].read_text("utf-8") == logs[1].read_text("utf-8")
+
+
+def goes_on_as_unbroken(settings: Settings, tmp_path: Path) -> None:
+    """Goes on with a run, and compares it with one that nothing has stopped."""
+    # A new process would have other random numbers.
+    torch.manual_seed(99)
+    draw()
+    train.main(replace(settings, resume="auto"))
+    torch.manual_seed(0)
+    train.main(replace(settings, run_dir=tmp_path / "unbroken"))
+    assert_equal_runs(tmp_path / "run", tmp_path / "unbroken")
+
+
+@pytest.mark.usefixtures("linear_model")
+def test_run_killed_before_its_evaluation_can_get_longer(
+    settings: Settings, tmp_path: Path
+) -> None:
+    settings = replace(settings, max_steps=2)
+    with before_call("finish_epoch", 1, die), pytest.raises(Killed):
+        train.main(settings)
+    train.main(replace(settings, resume="auto"))
+    train.main(replace(settings, resume="auto", max_steps=5))
+    torch.manual_seed(0)
+    unbroken = replace(settings, run_dir=tmp_path / "unbroken")
+    train.main(unbroken)
+    train.main(replace(unbroken, resume="auto", max_steps=5))
+    assert_equal_runs(tmp_path / "run", tmp_path / "unbroken")
+
+
+@pytest.mark.usefixtures("linear_model")
+def test_readings_beyond_the_checkpoint_come_again(
+    settings: Settings, stopped: Settings, tmp_path: Path
+) -> None:
+    log = tmp_path / "run/steps.jsonl"
+    [line] = log.read_text(encoding="utf-8").splitlines()
+    beyond = line.replace('"step": 3', '"step": 4')
+    lost = b"\0\xff" * 10  # What a power cut can leave of a line.
+    rest = f"{line[:20]}\n{line}"  # What a kill can, one after the other.
+    log.write_bytes(f"{line}\n{beyond}\n".encode() + lost + f"\n{rest}".encode())
+    newest = str(checkpoints(stopped)[-1])
+    train.main(replace(stopped, resume=newest, run_dir=tmp_path / "branch"))
+    goes_on_as_unbroken(settings, tmp_path)
+    assert_equal_runs(tmp_path / "branch", tmp_path / "unbroken")
+
+
+def files(checkpoint: Path) -> list[Path]:
+    return [checkpoint]
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
+def test_damaged_checkpoint_is_passed_over(
+    stopped: Settings, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    older, newest = checkpoints(stopped)
+    for file in files(newest):
+        whole = file.read_bytes()
+        with ZipFile(file) as archive:
+            record = max(archive.infolist(), key=lambda each: each.file_size)
+            middle = whole.index(archive.read(record)) + record.file_size // 2
+        # Most bits that are flipped in it would load silently wrong.
+        flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+        damaged = {"cut": whole[:-100], "flip": flipped, "empty": b""}
+        file.write_bytes(damaged[damage])
+        checkpoint = find_checkpoint(stopped)
+        assert checkpoint is not None
+        assert checkpoint.state["progress"]["step"] == 2
+        assert str(newest) in capsys.readouterr().err
+        with pytest.raises(UserError, match="is damaged"):
+            find_checkpoint(replace(stopped, resume=str(newest)))
+        file.write_bytes(whole)
+    for path in (older, newest):
+        files(path)[-1].write_bytes(b"")
+    with pytest.raises(UserError, match="no checkpoint in .* can be used"):
+        find_checkpoint(stopped)
+
+
+@pytest.mark.usefixtures("linear_model")
+@pytest.mark.parametrize("place", ["saved", "checkpoints"])
+def test_a_copied_checkpoint_names_no_run(
+    stopped: Settings, tmp_path: Path, place: str
+) -> None:
+    """Directories above it belong to somebody else."""
+    copy = tmp_path / "home" / place / "best"
+    copy.parent.mkdir(parents=True)
+    checkpoints(stopped)[0].rename(copy)
+    (tmp_path / "home/metrics.jsonl").write_text("{}", encoding="utf-8")
+    copied = replace(stopped, resume=str(copy), max_steps=4)
+    for directory, refusal in (
+        (None, r"best does not lie in RUN_DIR.*--run-dir$"),
+        (tmp_path / "home", "holds a run: pass another --run-dir"),
+        (tmp_path / "run", "holds a run: pass another --run-dir"),
+    ):
+        with pytest.raises(UserError, match=refusal):
+            train.main(replace(copied, run_dir=directory))
+    train.main(replace(copied, run_dir=tmp_path / "branch"))
+    assert results(tmp_path / "branch")[1][-1]["step"] == 4
+
+
+@pytest.fixture
+def command_line(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Settings]:
+    """Returns the settings of train.py with some flags."""
+
+    def parse(*flags: object) -> Settings:
+        monkeypatch.setattr(sys, "argv", ["train.py", *map(str, flags)])
+        return parse_settings(None)
+
+    return parse
+
+
+def test_run_without_a_checkpoint_begins_with_the_usual_settings(
+    run: Run, command_line: Callable[..., Settings]
+) -> None:
+    parsed = command_line("--resume", "auto", "--run-dir", run.directory)
+    assert parsed == Settings(resume="auto", run_dir=run.directory)
+
+
+def test_settings_of_tricks_that_are_gone_are_passed_over(
+    stopped: Settings, command_line: Callable[..., Settings]
+) -> None:
+    assert stopped.run_dir is not None
+    path = stopped.run_dir / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    config["settings"]["dampening"] = 0.9
+    path.write_text(json.dumps(config), encoding="utf-8")
+    assert command_line("--resume", stopped.run_dir).epochs == stopped.epochs
+    config["settings"]["epochs"] = -1
+    path.write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(UserError, match=f"from {path}: .*epochs Input should be"):
+        command_line("--resume", stopped.run_dir)
+
+
+@pytest.mark.usefixtures("linear_model")
+def test_changed_settings_are_printed(
+    stopped: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = checkpoints(stopped)[-1]
+    capsys.readouterr()
+    run = train.make_run(replace(stopped, lr=0.25, momentum=0.5))
+    line = "resumed with lr 0.25 (was None), momentum 0.5 (was 0.9): "
+    assert line in capsys.readouterr().out
+    checkpoint = read_checkpoint(path)
+    checkpoint.state["settings"]["dampening"] = 0.9
+    del checkpoint.state["settings"]["batch_size"]
+    with pytest.raises(UserError, match="of a run with batch_size 128, not 4: keep"):
+        restore(run, checkpoint)
+    checkpoint.state["settings"]["batch_size"] = 4
+    restore(run, checkpoint)
+    assert "dampening None (was 0.9)" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("linear_model")
+@pytest.mark.parametrize(
+    ("stopped_after", "flags"),
+    [(10, {"epochs": 9}), (7, {"epochs": 3}), (3, {"lr": 6e-4})],
+)
+def test_rates_are_those_of_an_unbroken_run_with_other_flags(
+    settings: Settings, tmp_path: Path, stopped_after: int, flags: dict[str, Any]
+) -> None:
+    stop_after(settings, stopped_after)
+    settings = replace(settings, **flags)
+    train.main(replace(settings, resume="auto"))
+    train.main(replace(settings, run_dir=tmp_path / "unbroken"))
+    lines, unbroken = (results(tmp_path / name)[1] for name in ("run", "unbroken"))
+    rates = [line["learning_rates"] for line in lines if line["step"] > stopped_after]
+    assert len(lines) == settings.epochs
+    assert rates == [line["learning_rates"] for line in unbroken[-len(rates) :]]
+
+
+@pytest.mark.usefixtures("linear_model")
+def test_longer_run_keeps_the_rates_that_were_used(
+    settings: Settings, tmp_path: Path
+) -> None:
+    train.main(replace(settings, epochs=2))
+    before = results(tmp_path / "run")[1]
+    for epochs in (4, 6):
+        train.main(replace(settings, epochs=epochs, resume="auto"))
+        lines = results(tmp_path / "run")[1]
+        rates = [line["learning_rates"] for line in lines[: len(before)]]
+        assert rates == [line["learning_rates"] for line in before]
+        before = lines
+
+
+def test_run_that_has_diverged_goes_on_as_its_message_says(
+    settings: Settings, stopped: Settings
+) -> None:
+    with pytest.raises(UserError, match="no longer finite") as ended:
+        train.main(replace(stopped, lr=1e30, checkpoint_every=99))
+    named = str(ended.value).rpartition(" --resume ")[2]
+    assert named == str(checkpoints(stopped)[-1])
+    train.main(replace(settings, resume=named, lr=5e-5))
+    assert settings.run_dir is not None
+    lines = results(settings.run_dir)[1]
+    assert len(lines) == settings.epochs
+    assert max(line["learning_rates"][0] for line in lines[1:]) <= 5e-5
+
+
+@pytest.mark.usefixtures("linear_model")
+def test_finished_run_is_left_as_it_is(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def contents() -> dict[Path, tuple[int, bytes]]:
+        files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
+        return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+    for max_steps in (1, None, 99):
+        resumed = replace(settings, resume="auto", epochs=1, max_steps=max_steps)
+        train.main(resumed)
+        before = contents()
+        train.main(resumed)
+        assert "holds a finished run" in capsys.readouterr().out.splitlines()[-1]
+        assert contents() == before
+    assert results(tmp_path / "run")[1][-1]["step"] > 1
+
+
+@pytest.mark.usefixtures("linear_model")
+def test_epoch_without_evaluation_is_not_the_end_of_a_run(
+    settings: Settings, tmp_path: Path
+) -> None:
+    settings = replace(settings, eval_every=3)
+    with before_call("train_epoch", 2, die), pytest.raises(Killed):
+        train.main(settings)
+    assert "val_loss" not in results(tmp_path / "run")[1][-1]
+    train.main(replace(settings, epochs=1, resume="auto"))
+    assert "val_loss" in results(tmp_path / "run")[1][-1]
+
+
+def test_speed_of_an_epoch_is_that_of_all_its_parts(stopped: Settings) -> None:
+    run = train.make_run(stopped)
+    run.progress.began -= 1e6  # Seconds, beside which those of the test are nothing.
+    save_checkpoint(run)
+    run = train.make_run(stopped)
+    line = train.train_epoch(run)
+    samples = min(22, 4 * len(run.train_loader))
+    assert line["samples_per_second"] == pytest.approx(samples / 1e6, rel=1e-3)
+
+
+def test_options_of_the_optimizer_are_those_of_this_run(run: Run) -> None:
+    """Else those of another project would go on here, without a word."""
+    train.train_epoch(run)
+    rates = [group["lr"] for group in run.optimizer.param_groups]
+    checkpoint = read_checkpoint(checkpoints(run.settings)[-1])
+    for group in checkpoint.state["optimizer"]["param_groups"]:
+        group |= {"lr": 99.0, "initial_lr": 99.0, "weight_decay": 99.0, "maximize": 1}
+    restore(run, checkpoint)
+    for group, rate in zip(run.optimizer.param_groups, rates, strict=True):
+        assert not group["maximize"]
+        assert max(group["weight_decay"], group["initial_lr"]) < 99
+        assert group["lr"] == rate
+
+
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Ignores no signal, as nohup makes all that it starts do."""
+    warnings = STOPPING[len(AT_ONCE) :]
+    handlers = {each: signal.signal(each, signal.SIG_DFL) for each in warnings}
+    yield
+    for each, handler in handlers.items():
+        signal.signal(each, handler)
+
+
+@pytest.mark.parametrize("first", STOPPING)
+@pytest.mark.usefixtures("heard")
+def test_second_signal_stops_at_once(run: Run, first: signal.Signals) -> None:
+    """Unless it is the same warning again."""
+    with run.stop:
+        os.kill(os.getpid(), first)
+        assert run.stop.received == first
+        handlers = {each: signal.getsignal(each) for each in STOPPING}
+        assert {handlers.pop(each) for each in AT_ONCE} == {signal.SIG_DFL}
+        assert set(handlers.values()) == {signal.SIG_IGN}
+
+
+@pytest.mark.skipif(len(STOPPING) == len(AT_ONCE), reason="there is no SIGHUP")
+def test_a_terminal_that_closes_is_ignored_under_nohup(run: Run) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with run.stop:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert run.stop.received is None
+    assert signal.signal(signal.SIGHUP, before) == signal.SIG_IGN
+
+
+@pytest.mark.usefixtures("linear_model")
+def test_run_in_a_thread_notes_no_signals(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    thread = Thread(target=train.main, args=[replace(settings, max_steps=1)])
+    thread.start()
+    thread.join()
+    assert "no signals are noted in a thread" in capsys.readouterr().out
+    assert (tmp_path / "run/model.pt").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes get no signals")
+def test_signals_do_not_end_data_loading_processes(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither while they start, nor between two epochs."""
+    set_handlers = signal_handling._set_worker_signal_handlers
+
+    def signal_each(processes: list[Any]) -> None:
+        for process in processes:
+            for number in STOPPING:
+                os.kill(process, number)
+
+    def started() -> None:
+        set_handlers()
+        signal_each([os.getpid()])
+
+    def signal_both() -> None:
+        processes = [each.pid for each in multiprocessing.active_children()]
+        assert len(processes) == 2
+        signal_each(processes)
+
+    monkeypatch.setattr(signal_handling, "_set_worker_signal_handlers", started)
+    with before_call("train_epoch", 2, signal_both):
+        train.main(replace(settings, num_workers=1, epochs=2))
+    assert len(results(tmp_path / "run")[1]) == 2
+
+
+def test_data_loading_processes_ignore_signals(run: Run) -> None:
+    for loader in (run.train_loader, run.val_loader):
+        assert loader.worker_init_fn is not None
+        with run.stop:  # It puts the handlers back.
+            loader.worker_init_fn(0)
+            assert {*map(signal.getsignal, STOPPING)} == {signal.SIG_IGN}
+
+
+def test_a_run_that_cannot_go_on_says_that_it_begins(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train.main(replace(settings, resume="auto", max_steps=1))
+    first = f"no checkpoint in {settings.run_dir}: beginning at step 0"
+    assert capsys.readouterr().out.splitlines()[0] == first
+    with pytest.raises(ValueError, match="pass that too"):
+        replace(settings, resume="auto", run_dir=None)
+
+
+def test_run_goes_on_if_a_checkpoint_cannot_be_saved(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run.directory / "checkpoints").write_text("in the way")
+    train.train_epoch(run)
+    assert run.progress.step > 0
+    assert "goes on without a checkpoint" in capsys.readouterr().err
+    run.stop.received = signal.SIGTERM
+    with pytest.raises(SystemExit):
+        for _ in range(2):  # Several processes agree one call late.
+            exit_if_requested(run)
+    stopped = f"stopped by SIGTERM after step {run.progress.step}\n"
+    assert capsys.readouterr().err == stopped
+
+
+def test_random_numbers_go_on_from_their_saved_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two generators stand in for those of two accelerators of any kind."""
+    generators = [torch.Generator(), torch.Generator()]
+    module = SimpleNamespace(
+        get_rng_state=lambda number: generators[number].get_state(),
+        set_rng_state=lambda state, number: generators[number].set_state(state),
+    )
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    monkeypatch.setattr(torch, "get_device_module", lambda: module)
+    draws = []
+    torch.save(random_state(), tmp_path / "state.pt")
+    for _ in range(2):
+        restore_random_state(torch.load(tmp_path / "state.pt", weights_only=True))
+        drawn = [torch.rand(1, generator=each).item() for each in generators]
+        draws.append(draw() + drawn)
+    assert draws[0] == draws[1]

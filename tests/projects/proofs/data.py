@@ -1,0 +1,115 @@
+"""Data sets, transforms and loaders."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+import torch
+import torchvision
+import train
+from leaf_diseases.data import transforms
+from leaf_diseases.data.datasets import DATASETS, Data, load_data
+from leaf_diseases.data.images import ArrayImages
+from leaf_diseases.data.loaders import make_val_loader
+from leaf_diseases.errors import UserError
+from leaf_diseases.settings import Settings, replace
+from small_world import make_tiny_images
+from torch import Tensor
+from torchvision.transforms import v2
+
+
+def test_failed_download_is_explained(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    download = Mock(side_effect=RuntimeError("no network"))
+    monkeypatch.setattr(torchvision.datasets, "MNIST", download)
+    with pytest.raises(UserError, match=r"check the network.*no network"):
+        load_data(replace(settings, data="mnist"))
+
+
+BUILT_IN = DATASETS.keys() & {
+    *("shapes", "mnist", "fashion-mnist", "cifar10", "folder", "csv", "frames"),
+}
+OFF = {"augment": "none", "random_erasing": 0}
+"""What of augmentation leaves no image as it is."""
+
+
+def middles_in_training(data: Data) -> Iterator[Tensor]:
+    """Yields the middle of the first training image, again and again."""
+    for _ in range(300):
+        image = data.train[0][0]
+        yield image[:, 2:-2, 2:-2]
+
+
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
+def test_training_and_evaluation_differ_by_chance_alone(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """In scale, crop and interpolation: one of many training images is as evaluated."""
+    pixels = torch.randint(256, (1, 3, 24, 36), dtype=torch.uint8)
+    images = ArrayImages(pixels, [0], ["cats"])
+    row = DATASETS[name]._replace(open_splits=lambda *_: (images, images))
+
+    def check(settings: Settings, **prepared: Any) -> None:
+        data = load_data(settings, **prepared)
+        side = 24 * 8 // data.preprocessing.resize_size
+        # A random part of a photo is not often the one that is evaluated.
+        part = {"top": 12 - side // 2, "left": 18 - side // 2}
+        part |= {"height": side, "width": side}
+        monkeypatch.setattr(v2.RandomResizedCrop, "make_params", lambda *_: part)
+        expected = data.val[0][0][:, 2:-2, 2:-2]
+        assert any(middle.equal(expected) for middle in middles_in_training(data))
+
+    off = {name: OFF[name] for name in OFF.keys() & Settings.model_fields.keys()}
+    settings = replace(settings, data=name, **off)
+    for crop_pct in (1.0, 2 / 3):
+        monkeypatch.setitem(DATASETS, name, row._replace(crop_pct=crop_pct))
+        check(settings)
+        if "data_on_device" in Settings.model_fields:
+            check(replace(settings, data_on_device=True))
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="it is Linux's")
+def test_batches_that_do_not_fit_into_shared_memory_are_refused(tiny: Settings) -> None:
+    data, tiny = load_data(tiny).val, replace(tiny, num_workers=2)
+    make_val_loader(data, tiny, torch.device("cpu"))
+    data.preprocessing = data.preprocessing._replace(crop_size=10**6)
+    with pytest.raises(UserError, match=r"^2 data .* MiB left: pass --num-workers 0, "):
+        make_val_loader(data, tiny, torch.device("cpu"))
+
+
+def test_workers_put_all_of_a_batch_into_shared_memory(
+    tiny: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where that fails, they tell the loader."""
+    loader = make_val_loader(load_data(tiny).val, tiny, torch.device("cpu"))
+    monkeypatch.setattr(transforms, "get_worker_info", lambda: "a worker")
+    for batch in loader:
+        assert batch.inputs.is_shared()
+        assert batch.targets.is_shared()
+
+
+def test_both_splits_have_the_same_classes(
+    tiny: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    splits = make_tiny_images(22), make_tiny_images(10)
+    splits[1].classes = list("abdefg")
+    row = DATASETS["tiny"]._replace(open_splits=lambda *_: splits)
+    monkeypatch.setitem(DATASETS, "tiny", row)
+    named = "only in training: c; only in validation: g"
+    with pytest.raises(UserError, match=f"differ in their classes.*{named}"):
+        load_data(tiny)
+
+
+def test_too_few_images_are_refused(
+    tiny: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = make_tiny_images(1)
+    one.classes = ["a"]
+    row = DATASETS["tiny"]._replace(open_splits=lambda *_: (one, one))
+    monkeypatch.setitem(DATASETS, "tiny", row)
+    with pytest.raises(UserError, match=r"too few training images \(1\) for --batch"):
+        train.make_run(tiny)

@@ -1,0 +1,100 @@
+"""Early stopping."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+import train
+from conftest import evaluation_of, stop_after
+from leaf_diseases.optim.early_stopping import EarlyStopping
+from leaf_diseases.run import Run
+from leaf_diseases.settings import Settings, replace
+from torch import Tensor, nn
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return replace(
+        settings,
+        epochs=8,
+        patience=2,
+        checkpoint_every=4,
+        swa_start=0,
+    )
+
+
+@contextmanager
+def validation_losses(*losses: float) -> Iterator[dict[int, Any]]:
+    """Lets the evaluations of the epochs give these losses; notes their weights."""
+    weights: dict[int, dict[str, Tensor]] = {}
+
+    def evaluate(run: Run, model: nn.Module) -> dict[str, Any]:
+        state = model.state_dict()
+        epoch = run.progress.epoch
+        weights[epoch] = {name: weight.clone() for name, weight in state.items()}
+        return evaluation_of(0.5) | {"loss": losses[epoch - 1]}
+
+    with mock.patch.object(train, "evaluate", evaluate):
+        yield weights
+
+
+def read(directory: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Returns the saved weights by file, and the metrics that do not measure time."""
+    files = directory.glob("model*.pt")
+    weights = {path.name: torch.load(path, weights_only=True) for path in files}
+    text = (directory / "metrics.jsonl").read_text(encoding="utf-8")
+    records = [json.loads(line) for line in text.splitlines()]
+    for record in records:
+        del record["seconds"], record["samples_per_second"]
+    return weights, records
+
+
+def assert_equal(first: Any, second: Any) -> None:
+    torch.testing.assert_close(first, second, rtol=0, atol=0)
+
+
+LOSSES = [3.0, 2.0, 2.5, 1.9, 2.0, 2.1, 1.8, 2.3]
+"""With a patience of 2, the run stops after epoch 6, and epoch 4 is the best."""
+
+
+@pytest.mark.usefixtures("linear_model")
+def test_stopped_run_is_finished_until_it_gets_more_patience(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    patient = replace(settings, patience=3)
+    with validation_losses(*LOSSES):
+        train.main(replace(patient, run_dir=tmp_path / "unbroken"))
+        torch.manual_seed(0)
+        train.main(settings)
+        before = read(tmp_path / "run")
+        train.main(replace(settings, resume="auto", max_steps=999))
+        last = capsys.readouterr().out.splitlines()[-1]
+        assert "holds a finished run" in last
+        assert "more --patience" in last
+        assert_equal(read(tmp_path / "run"), before)
+        train.main(replace(patient, resume="auto"))
+    assert len(before[1]) == 6
+    assert_equal(read(tmp_path / "run"), read(tmp_path / "unbroken"))
+
+
+def test_run_stopped_within_an_epoch_goes_on_whatever_its_loss(
+    settings: Settings, tmp_path: Path
+) -> None:
+    settings = replace(settings, patience=1)
+    with validation_losses(1, 2):
+        stop_after(settings, 7)
+        train.main(replace(settings, resume="auto"))
+    first, second = read(tmp_path / "run")[1]
+    assert second["step"] == 2 * first["step"]
+
+
+def test_no_run_is_finished_by_its_first_mean_or_before(settings: Settings) -> None:
+    early_stopping = EarlyStopping(replace(settings, patience=1, swa_start=0.5))
+    early_stopping.watch({"val_loss": 1.0}, nn.Linear(1, 1), averaged=False)
+    for averaged in (False, True):
+        assert not early_stopping.stops_after({"val_loss": 2.0}, averaged)

@@ -1,0 +1,75 @@
+"""Outputs of layers."""
+
+import pytest
+import torch
+from leaf_diseases.errors import UserError
+from leaf_diseases.models.layer_outputs import (
+    mean_over_positions,
+    record_outputs,
+)
+from torch import Tensor, nn
+
+
+class Network(nn.Module):
+    """Computes in place, calls a layer twice, and depends on what an image shows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 5, kernel_size=3, padding=1)
+        self.relu = nn.ReLU(inplace=True)
+        self.norm = nn.InstanceNorm2d(5)
+        self.attention = nn.MultiheadAttention(5, num_heads=1, batch_first=True)
+        self.rows = nn.Flatten(0, 1)
+        self.unused = nn.Linear(2, 2)
+        self.head = nn.Linear(5, 2)
+        self.softmax = nn.Softmax(dim=1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.relu(self.conv(images))
+        if images.sum() >= 0:
+            maps = self.relu(self.norm(maps))
+        tokens = maps.flatten(2).mT
+        tokens = tokens + self.attention(tokens, tokens, tokens)[0]
+        self.rows(tokens)
+        return self.softmax(self.head(tokens.mean(dim=1)))
+
+
+MAPS = (5, 8, 8)
+
+
+CALLED = {"conv": MAPS, "norm": MAPS, "relu": MAPS, "head": (2,), "softmax": (2,)}
+"""Layers with a tensor that has a row for each image."""
+
+
+@pytest.mark.parametrize(
+    ("shape", "positions"),
+    [
+        ((2, 5, 4, 4), (2, 3)),
+        ((2, 4, 4, 5), (1, 2)),  # As Swin's maps.
+        ((2, 5, 1, 1), (2, 3)),
+        ((2, 9, 5), (1,)),
+        ((2, 5), ()),
+    ],
+)
+def test_means_are_over_positions(
+    shape: tuple[int, ...], positions: tuple[int, ...]
+) -> None:
+    outputs = torch.rand(shape)
+    expected = outputs.mean(positions) if positions else outputs
+    assert torch.equal(mean_over_positions(outputs), expected)
+    assert expected.shape == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "tries"),
+    [
+        ("conw", "conv "),
+        ("attention", "penultimate "),  # Its output is a tuple.
+        ("rows", "penultimate "),  # It has a row for each token.
+        ("unused", "penultimate "),  # It is never called.
+    ],
+)
+def test_other_names_are_refused(name: str, tries: str) -> None:
+    message = f"no layer {name} gives .* try --layers {tries}"
+    with pytest.raises(UserError, match=message):
+        record_outputs(Network(), (name,), list(CALLED), pool=True)

@@ -1,0 +1,67 @@
+"""Learning rates that fall when the validation loss stalls."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import train
+from conftest import evaluation_of
+from leaf_diseases.optim.optimizer import (
+    highest_rate,
+)
+from leaf_diseases.run import Run
+from leaf_diseases.run_directory import write_config
+from leaf_diseases.settings import Settings, replace
+
+LOSSES = [9.0, 8.0, 8.0, 8.5, 8.0, 7.0, 8.0, 9.0, 8.0, 7.0, 7.0, 6.9999]
+"""They stall for three evaluations, and then for five. Any lower loss counts."""
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return replace(
+        settings,
+        schedule="plateau",
+        epochs=9,
+        warmup_share=0.1,
+        gamma=0.5,
+        plateau_patience=1,
+        swa_start=1,
+    )
+
+
+@pytest.fixture
+def stalling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gives evaluations the losses of the list."""
+
+    def evaluate(run: Run, model: torch.nn.Module) -> dict[str, Any]:
+        return evaluation_of(LOSSES[run.progress.epoch - 1])
+
+    monkeypatch.setattr(train, "evaluate", evaluate)
+
+
+def read_metrics(directory: Path) -> list[dict[str, Any]]:
+    lines = (directory / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.usefixtures("stalling", "linear_model")
+def test_other_schedules_do_not_ask_the_loss(settings: Settings) -> None:
+    run = train.make_run(replace(settings, schedule="constant", plateau_patience=0))
+    write_config(run)
+    for _ in range(3):
+        train.finish_epoch(run, train.train_epoch(run))
+    assert run.plateau.factor == 1
+
+
+@pytest.mark.usefixtures("stalling", "linear_model")
+def test_factor_belongs_to_a_new_highest_rate_too(
+    settings: Settings, tmp_path: Path
+) -> None:
+    train.main(replace(settings, max_steps=40))
+    settings = replace(settings, lr=6e-4)
+    train.main(replace(settings, resume="auto"))
+    last = read_metrics(tmp_path / "run")[-1]
+    assert last["learning_rates"][0] == pytest.approx(highest_rate(settings) / 4)

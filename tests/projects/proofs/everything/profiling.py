@@ -1,0 +1,64 @@
+"""The trace of training steps, and its table."""
+
+import gzip
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import train
+from leaf_diseases.profiling import WAIT, WARM_UP
+from leaf_diseases.settings import Settings, replace
+
+TRACE = "trace.json.gz"
+
+
+FIRST = WAIT + WARM_UP
+"""The first step that is traced, counted from 0."""
+
+
+def traced(directory: Path) -> Counter[str]:
+    """Returns how often each name is in a trace."""
+    with gzip.open(directory / TRACE, "rt", encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    return Counter(event["name"] for event in events if event["ph"] == "X")
+
+
+def steps_of(names: Counter[str]) -> list[int]:
+    return sorted(
+        int(name.removeprefix("ProfilerStep#"))
+        for name in names
+        if name.startswith("ProfilerStep#")
+    )
+
+
+def test_short_epochs_warm_up_together(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first epoch has too few steps, and says so."""
+    settings = replace(settings, profile_steps=1, max_steps=FIRST + 1)
+    train.main(settings)
+    said = capsys.readouterr().out
+    assert said.count("nothing is profiled yet") == 1
+    assert steps_of(traced(tmp_path / "run")) == [FIRST]
+
+
+ENDS_WHILE_IT_TRACES = f"""
+import sys, torch
+from leaf_diseases.profiling import start_profile
+from leaf_diseases.settings import Settings
+
+profile = start_profile(Settings(profile_steps=9), torch.device("cpu"))
+for _ in range({FIRST + 1}):
+    torch.ones(3).add(1)
+    profile.step()
+sys.exit(3)
+"""
+
+
+def test_process_can_end_while_it_traces() -> None:
+    command = [sys.executable, "-c", ENDS_WHILE_IT_TRACES]
+    root = Path(__file__).parents[1]
+    assert subprocess.run(command, check=False, cwd=root).returncode == 3

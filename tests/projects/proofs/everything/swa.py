@@ -1,0 +1,81 @@
+"""Stochastic weight averaging."""
+
+import pytest
+import torch
+import train
+from leaf_diseases.optim.optimizer import highest_rate
+from leaf_diseases.optim.swa import (
+    WeightAverage,
+    swa_schedule,
+    update_statistics,
+)
+from leaf_diseases.settings import Settings, replace
+from torch import nn
+from torch.nn.utils.parametrizations import spectral_norm
+from torch.optim.swa_utils import SWALR, AveragedModel
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return replace(settings, swa_start=0.5, swa_lr=1e-4)
+
+
+def test_rate_anneals_as_with_swalr() -> None:
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.5)
+    expected = []
+    swalr = SWALR(optimizer, swa_lr=0.1, anneal_epochs=3)
+    for _ in range(5):
+        optimizer.step()
+        expected.append(swalr.get_last_lr()[0])
+        swalr.step()
+    shares = swa_schedule(lambda step: 1.0, start=7, share=0.2, anneal_steps=3)
+    assert [0.5 * shares(step) for step in range(7, 12)] == pytest.approx(expected)
+
+
+def test_rate_anneals_for_a_twentieth_of_the_steps(settings: Settings) -> None:
+    run = train.make_run(replace(settings, epochs=20))
+    share, steps = run.scheduler.lr_lambdas[0], len(run.train_loader)
+    shares = [share(run.swa.start + step) for step in range(steps + 3)]
+    assert len(set(shares)) == steps + 1
+    assert shares[steps:] == pytest.approx(3 * [1e-4 / highest_rate(settings)])
+
+
+def test_statistics_read_nothing_from_the_device() -> None:
+    """The device meta has nothing to be read."""
+    model = nn.Sequential(nn.BatchNorm2d(3), nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
+    update_statistics(model.to("meta"), torch.empty(3, 2, 3, 8, 8, device="meta"))
+
+
+def test_no_step_reads_the_device() -> None:
+    """The device meta has nothing to be read."""
+    swa = WeightAverage(nn.Linear(2, 2), start=0, device=torch.device("meta"))
+    assert {weight.device.type for weight in swa.swa_model.parameters()} == {"meta"}
+    swa.model.to("meta")
+    swa.update(1)
+    assert swa.count == 1
+
+
+def test_average_has_the_newest_vectors_of_spectral_norm() -> None:
+    """By older vectors the norm of the averaged weights would be taken too small."""
+    model = nn.Sequential(spectral_norm(nn.Linear(8, 8)))
+    swa = WeightAverage(model, start=0, device=torch.device("cpu"))
+    expected = AveragedModel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    for step in range(1, 30):
+        model(torch.randn(4, 8)).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        swa.update(step)
+        expected.update_parameters(model)
+    averaged = swa.averaged_model([], torch.device("cpu"))
+    torch.testing.assert_close(averaged.state_dict(), expected.module.state_dict())
+
+
+def test_average_is_dropped_if_it_is_to_begin_later() -> None:
+    swa = WeightAverage(nn.Linear(2, 2), start=3, device=torch.device("cpu"))
+    for step in range(1, 6):
+        swa.update(step)
+    for start, count in ((4, 2), (5, 0)):
+        resumed = WeightAverage(nn.Linear(2, 2), start, torch.device("cpu"))
+        resumed.load_state_dict(swa.state_dict())
+        assert resumed.count == count

@@ -1,0 +1,171 @@
+"""Models of timm, without the network."""
+
+import subprocess
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+import timm
+import torch
+import train
+from huggingface_hub import constants
+from leaf_diseases.errors import UserError
+from leaf_diseases.models import timm_models
+from leaf_diseases.models.freezing import freeze, frozen_norms
+from leaf_diseases.models.networks import build_model
+from leaf_diseases.models.pretrained import load_fitting
+from leaf_diseases.optim.layerwise import find_levels
+from leaf_diseases.settings import Settings, replace
+from safetensors.torch import save_file
+
+
+@pytest.mark.parametrize(
+    ("name", "tries"),
+    [
+        ("timm:resnet-18", "timm:resnet18 or "),
+        ("timm:test_resnet.r160", r"timm:test_resnet\.r160_in1k"),
+        ("timm:", "timm:resnet18$"),
+    ],
+)
+def test_unknown_names_bring_suggestions(name: str, tries: str) -> None:
+    with pytest.raises(UserError, match=f"no model {name}: try --model {tries}"):
+        build_model(name, 5, torch.empty(1, 3, 32, 32))
+
+
+def test_encoders_without_a_classifier_are_refused() -> None:
+    """Their weights are no matter, nor is what they would compute."""
+    with torch.device("meta"), pytest.raises(UserError, match="has no classifier: p"):
+        build_model("timm:qwen3_vit_88m_enc", 5, torch.empty(1, 3, 768, 768))
+
+
+@pytest.mark.slow
+def test_only_its_models_cost_its_import() -> None:
+    program = "import sys, train; sys.exit('timm' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_batch_norm_of_its_own_class_is_frozen() -> None:
+    model = build_model("timm:test_efficientnet", 5, torch.empty(1, 3, 32, 32))
+    freeze(model, ["bn1.*"])
+    assert frozen_norms(model) == [model.get_submodule("bn1")]
+
+
+@pytest.mark.parametrize(
+    ("name", "patterns"),
+    [
+        (
+            "test_vit",
+            [
+                "cls_token|reg_token|pos_embed|patch_embed.*|norm_pre.*",
+                *(f"blocks.{number}.*" for number in range(5)),
+                "blocks.5.*|norm.*",
+                "head.*",
+            ],
+        ),
+        (
+            "test_convnext",
+            [
+                "stem.*",
+                "stages.0.blocks.0.*",
+                "stages.1.downsample.*|stages.1.blocks.0.*",
+                "stages.1.blocks.1.*",
+                "stages.2.downsample.*|stages.2.blocks.0.*",
+                *(f"stages.2.blocks.{number}.*" for number in (1, 2, 3)),
+                "stages.3.downsample.*|stages.3.blocks.0.*",
+                "stages.3.blocks.1.*",
+                "head.*",
+            ],
+        ),
+    ],
+)
+def test_levels_are_its_blocks(name: str, patterns: list[str]) -> None:
+    model = build_model(f"timm:{name}", 6, torch.empty(1, 3, 32, 32))
+    names = {weight: name for name, weight in model.named_parameters()}
+    levels = find_levels(model)
+    for level, pattern in zip(levels, patterns, strict=True):
+        for weight in level:
+            matched = [fnmatchcase(names[weight], p) for p in pattern.split("|")]
+            assert any(matched), (names[weight], pattern)
+    found = [id(weight) for level in levels for weight in level]
+    assert sorted(found) == sorted(id(weight) for weight in names)
+
+
+@pytest.mark.parametrize("name", ["test_efficientnet", "vit_tiny_patch16_224"])
+def test_last_norms_are_no_level(name: str) -> None:
+    levels = find_levels(build_model(f"timm:{name}", 6, torch.empty(1, 3, 32, 32)))
+    assert all(any(weight.ndim > 1 for weight in level) for level in levels)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Makes the cache of Hugging Face an empty directory, and refuses the network."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    return tmp_path / "hub"
+
+
+@pytest.fixture
+def saved(cache: Path) -> dict[str, torch.Tensor]:
+    """Puts weights with all values changed where Hugging Face would put timm's."""
+    model = timm.create_model("test_resnet")
+    state = {n: torch.full_like(w, 0.5) for n, w in model.state_dict().items()}
+    place = cache / "models--timm--test_resnet.r160_in1k"
+    for directory in ("refs", "snapshots/abc"):
+        (place / directory).mkdir(parents=True)
+    (place / "refs/main").write_text("abc", encoding="utf-8")
+    save_file(state, place / "snapshots/abc/model.safetensors")
+    return state
+
+
+@pytest.mark.parametrize(
+    ("name", "resampled"),
+    [
+        ("test_vit", ["pos_embed"]),
+        ("test_vit_relpos", []),
+        ("test_coatnet", ["rel_pos.relative_position_bias_table"]),
+        ("convit_tiny", ["pos_embed"]),
+    ],
+)
+def test_what_depends_on_the_size_of_images_is_resampled(
+    name: str, resampled: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where timm itself would not, as in the last one."""
+    small, large = (
+        build_model(f"timm:{name}", 6, torch.empty(1, 3, size, size))
+        for size in (64, 128)
+    )
+    weights = {n: torch.full_like(w, 0.5) for n, w in small.state_dict().items()}
+    load_fitting(large, weights)
+    said, total = capsys.readouterr().out, len(weights)
+    assert said.endswith(f"loaded {total} of {total} tensors\n")
+    assert all(part in said for part in resampled)
+    assert ("resampled to the size of the images" in said) == bool(resampled)
+    for own, weight in large.state_dict().items():
+        torch.testing.assert_close(weight, torch.full_like(weight, 0.5), msg=own)
+
+
+@pytest.mark.usefixtures("cache")
+def test_no_network_is_one_line(settings: Settings) -> None:
+    settings = replace(settings, model="timm:test_resnet", pretrained=True)
+    line = (
+        r"of https://huggingface\.co/timm/test_resnet\.r160_in1k: check the network, "
+        r"or bring the cache of a machine that has it \(LocalEntryNotFoundError: "
+    )
+    with pytest.raises(UserError, match=line):
+        train.main(settings)
+
+
+@pytest.mark.usefixtures("saved")
+def test_damaged_weights_are_refused(cache: Path) -> None:
+    [path] = cache.rglob("*.safetensors")
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(UserError, match="cannot read or download model.safetensors"):
+        timm_models.read_timm("timm:test_resnet")
+
+
+def test_models_without_weights_are_refused() -> None:
+    names = timm.list_models()
+    name = next(n for n in names if not timm.get_pretrained_cfg(n).hf_hub_id)
+    with pytest.raises(UserError, match=f"no weights of timm:{name}: pass another"):
+        timm_models.read_timm(f"timm:{name}")

@@ -1,0 +1,111 @@
+"""Image files, and how they are decoded."""
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from leaf_diseases.data.image_files import read_image
+from leaf_diseases.errors import UserError
+from PIL import ExifTags, Image
+
+
+def photo(mode: str = "RGB") -> Image.Image:
+    """Returns an image that JPEG changes little, without any symmetry."""
+    red, green = np.mgrid[0:10, 0:20] * 12
+    pixels = np.stack([red, green, 255 - green // 2], axis=-1).astype(np.uint8)
+    return Image.fromarray(pixels).convert(mode)
+
+
+def save_deep(path: Path, pixels: np.ndarray) -> None:
+    """Saves grey pixels of 16 bits in the format of the suffix."""
+    height, width = pixels.shape
+    if path.suffix == ".pgm":
+        header = f"P5 {width} {height} 65535\n".encode()
+        path.write_bytes(header + pixels.astype(">u2").tobytes())
+    elif path.stem == "big-endian":
+        data = pixels.astype(">u2").tobytes()
+        Image.frombytes("I;16B", (width, height), data).save(path)
+    else:
+        exif = Image.Exif()
+        exif[ExifTags.Base.Orientation] = 3
+        Image.fromarray(pixels[::-1, ::-1].copy()).save(path, exif=exif)
+
+
+def save_tiff(path: Path, bits: int, photometric: int, data: bytes) -> None:
+    """Saves four grey pixels as a TIFF, of which Pillow writes none with 12 bits."""
+    values = {256: 4, 257: 1, 258: bits, 259: 1, 262: photometric, 273: 110}
+    values |= {277: 1, 279: len(data)}
+    tags = b"".join(struct.pack("<HHII", tag, 4, 1, n) for tag, n in values.items())
+    path.write_bytes(struct.pack("<4sIH", b"II*\0", 8, 8) + tags + bytes(4) + data)
+
+
+@pytest.mark.parametrize(
+    ("bits", "photometric"), [(8, 0), (8, 1), (12, 1), (16, 0), (16, 1)]
+)
+def test_tiffs_have_the_same_levels_with_any_bits(
+    tmp_path: Path, bits: int, photometric: int
+) -> None:
+    """As X-rays and scientific cameras have, and where 0 is white, too."""
+    data = {8: "0033ffcc", 12: "000333fffccc", 16: "00003333ffffcccc"}[bits]
+    numbers = bytes.fromhex(data)
+    if bits == 16:
+        numbers = np.frombuffer(numbers, ">u2").astype("<u2").tobytes()
+    save_tiff(tmp_path / "x.tif", bits, photometric, numbers)
+    levels = [0, 51, 255, 204] if photometric else [255, 204, 0, 51]
+    assert read_image(tmp_path / "x.tif")[0].tolist() == [levels]
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.tif", "big-endian.tif", "a.pgm"])
+def test_16_bits_are_scaled_to_8(tmp_path: Path, name: str) -> None:
+    levels = np.arange(256, dtype=np.uint8).reshape(8, 32)
+    # On one scale for all images, whatever their brightest pixel is.
+    for brightest in (255, 9):
+        few = levels.clip(0, brightest)
+        save_deep(tmp_path / name, few.astype(np.uint16) * 257)
+        found = read_image(tmp_path / name)
+        assert np.array_equal(found.numpy(), np.stack([few] * 3))
+    near = np.array([[128, 129, 65535 - 129, 65535 - 128]], np.uint16)
+    save_deep(tmp_path / name, near)
+    assert read_image(tmp_path / name)[0].tolist() == [[0, 1, 254, 255]]
+
+
+@pytest.mark.parametrize("mode", ["I", "F"])
+def test_numbers_without_a_known_range_are_refused(tmp_path: Path, mode: str) -> None:
+    Image.new(mode, (4, 4), 1).save(tmp_path / "depth.tif")
+    with pytest.raises(UserError, match=f"depth.tif is no readable.* mode {mode} has"):
+        read_image(tmp_path / "depth.tif")
+
+
+def exif_of(orientation: bytes, end: bytes = b"") -> bytes:
+    """Returns EXIF tags, of which the second says it is text but has another type."""
+    tags = [(0x112, 3, 1, orientation), (0x128, 2, 2, b"2\0\0\0")]
+    entries = b"".join(struct.pack(">HHI", *tag[:3]) + tag[3] for tag in tags)
+    header = b"Exif\0\0MM\0*\0\0\0\x08" + struct.pack(">H", len(tags))
+    return header + entries + b"\0" * 8 + end
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "png", "webp"])
+def test_of_damaged_tags_only_the_orientation_matters(
+    tmp_path: Path, suffix: str
+) -> None:
+    path = tmp_path / f"turned.{suffix}"
+    turned = exif_of(b"\0\6\0\0")
+    for exif, upright in (
+        (turned, True),
+        (exif_of(b"\0\xff\0\0"), False),
+        (turned.replace(b"MM", b"XX"), False),
+        (turned[:12], False),
+    ):
+        photo().save(path, exif=exif)
+        assert read_image(path).shape == ((3, 20, 10) if upright else (3, 10, 20))
+
+
+def test_transparency_is_left_out(tmp_path: Path) -> None:
+    image = Image.new("RGBA", (4, 4), (9, 99, 199, 7))
+    modes = {"a.png": "RGBA", "b.png": "P", "c.gif": "P", "d.png": "LA"}
+    for name, mode in modes.items():
+        options: Any = {"transparency": bytes(4)} if name == "b.png" else {}
+        image.convert(mode).save(tmp_path / name, **options)
+        assert read_image(tmp_path / name).shape == (3, 4, 4)

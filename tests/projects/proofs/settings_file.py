@@ -1,0 +1,56 @@
+"""Settings from a file, which flags on the command line override."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from leaf_diseases.errors import UserError
+from leaf_diseases.settings import Settings
+from leaf_diseases.settings_file import parse_settings
+
+Parse = Callable[..., Settings]
+
+
+@pytest.fixture
+def parse(monkeypatch: pytest.MonkeyPatch) -> Parse:
+    """Returns the settings of train.py with some flags."""
+
+    def parse_flags(*flags: object) -> Settings:
+        monkeypatch.setattr(sys, "argv", ["train.py", *map(str, flags)])
+        return parse_settings(None)
+
+    return parse_flags
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "cause"),
+    [
+        ("a.toml", "epoch = 3", "there is no setting epoch"),
+        ("a.toml", "epochs = 0", "epochs Input should be greater than 0"),
+        ("a.toml", "epochs = ", "TOMLDecodeError"),
+        ("a.toml", None, "FileNotFoundError"),
+        ("config.json", "{}", "KeyError: 'settings'"),
+        ("config.json", '{"settings": {"epoch": 3}}', "there is no setting epoch"),
+        ("config.json", '{"settings": 3}', "AttributeError"),
+        ("config.json", "[]", "TypeError"),
+    ],
+)
+def test_wrong_files_are_refused_by_name(
+    parse: Parse, tmp_path: Path, name: str, text: str | None, cause: str
+) -> None:
+    path = tmp_path / name
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=f"settings from {path}: .*{cause}"):
+        parse("--settings", path)
+
+
+@pytest.mark.parametrize("flags", [("--help",), ("--settings",)])
+def test_the_command_line_explains_the_file(
+    parse: Parse, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse(*flags)
+    printed = capsys.readouterr()
+    assert "--settings" in printed.out + printed.err

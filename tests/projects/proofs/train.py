@@ -1,0 +1,124 @@
+"""Settings, what the training loop is made of, and short runs through main."""
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pytest
+import torch
+import train
+import tyro
+from leaf_diseases.command_line import as_command
+from leaf_diseases.data import transforms
+from leaf_diseases.errors import UserError
+from leaf_diseases.files import write_atomically
+from leaf_diseases.run import Run
+from leaf_diseases.run_directory import choose_run_directory
+from leaf_diseases.settings import Settings, replace
+
+
+def beyond_bounds() -> list[tuple[str, Any]]:
+    """Returns settings with values that are just beyond their bounds."""
+    step = {"exclusiveMinimum": 0, "minimum": -1, "exclusiveMaximum": 0, "maximum": 1}
+    return [
+        (name, kind[bound] + step[bound])
+        for name, schema in Settings.model_json_schema()["properties"].items()
+        for kind in schema.get("anyOf", [schema])
+        for bound in kind.keys() & step.keys()
+    ]
+
+
+def test_values_beyond_bounds_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    cases = [*beyond_bounds(), ("lr", "inf"), ("lr", "nan")]
+    assert {"batch_size", "lr", "momentum"} <= {name for name, _ in cases}
+    for name, value in cases:
+        with pytest.raises(SystemExit) as stopped:
+            tyro.cli(Settings, args=[f"--{name.replace('_', '-')}", str(value)])
+        assert stopped.value.code == 2
+        assert f" {name} " in capsys.readouterr().err
+
+
+def test_fields_are_flags() -> None:
+    settings = tyro.cli(Settings, args=["--batch-size", "7", "--data-dir", "here"])
+    assert settings == Settings(batch_size=7, data_dir=Path("here"))
+
+
+def test_settings_of_tricks_that_are_gone_are_passed_over() -> None:
+    assert Settings.model_validate({"a_trick": 1, "epochs": 3}) == Settings(epochs=3)
+
+
+def test_runs_begun_at_once_have_their_own_directories(settings: Settings) -> None:
+    settings = replace(settings, run_dir=None)
+    assert len({choose_run_directory(settings) for _ in range(9)}) == 9
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="it is Linux's")
+def test_logs_that_cannot_be_written_are_reported_once(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To /dev/full the kernel writes nothing, as to a full disk."""
+    names = ["metrics.jsonl", "steps.jsonl"]
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/metrics.jsonl.tmp").symlink_to("/dev/full")
+    (tmp_path / "run/steps.jsonl").symlink_to("/dev/full")
+    train.main(replace(settings, log_every=2))
+    said = sorted(capsys.readouterr().err.splitlines())
+    assert len(said) == len(names)
+    for line, name in zip(said, names, strict=True):
+        assert line.startswith(f"training goes on without {tmp_path / 'run' / name}: ")
+
+
+def test_targets_with_fractions_are_in_single_precision(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some devices have nothing more precise."""
+    monkeypatch.setattr(transforms, "TARGET_DTYPE", torch.float32)
+    image, _ = run.data.train[0]
+    samples: list[Any] = [(image, (0.5, 1)), (image, (1.5, 2))]
+    targets = run.data.train.collate(samples).targets
+    assert targets.dtype == torch.float32
+    assert targets.tolist() == [[0.5, 1], [1.5, 2]]
+
+
+def test_lines_reach_a_log_file_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="cp1252"))
+    with as_command():
+        print("\N{MAPLE LEAF}")
+        assert written.getvalue().startswith(b"\\U0001f341")
+
+
+def test_errors_of_the_code_keep_their_traceback() -> None:
+    with pytest.raises(FileNotFoundError), as_command():
+        raise FileNotFoundError
+
+
+@pytest.mark.parametrize(
+    "target", [(0.5, 1.5), np.ones(3), torch.ones(8, 8)], ids=["two", "array", "mask"]
+)
+def test_targets_may_have_any_shape(
+    run: Run, monkeypatch: pytest.MonkeyPatch, target: Any
+) -> None:
+    monkeypatch.setattr(transforms, "TARGET_DTYPE", torch.float32)
+    image, _ = run.data.train[0]
+    samples: list[Any] = [(image, target)] * 3
+    found = run.data.train.collate(samples).targets
+    expected = torch.as_tensor(target, dtype=torch.float32)
+    assert found.dtype == torch.float32
+    assert torch.equal(found, torch.stack([expected] * 3))
+
+
+def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    def fill_the_disk(file: BinaryIO) -> None:
+        file.write(b"ne")
+        raise OSError("no space left")
+
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b"old")
+    with pytest.raises(UserError, match="no space left"):
+        write_atomically(path, fill_the_disk)
+    assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
+    assert path.read_bytes() == b"old"

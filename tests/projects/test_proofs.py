@@ -1,0 +1,51 @@
+"""Tests of rendered projects that prove the template, and would tell an owner little.
+
+Each file of proofs/ runs in a project, beside its own tests: foreign files, other machines,
+messages, and helpers that no owner changes. Those of proofs/everything/ need tricks that
+are not in `recommended`.
+"""
+
+from pathlib import Path
+
+import pytest
+from rendering import render
+from test_covering import ENVIRONMENT, OWN_TESTS
+
+PROOFS = Path(__file__).with_name("proofs")
+OF_LOADERS = "loaders"
+"""Of loaders without a prefetcher, which no preset but `minimal` has."""
+OF_RECOMMENDED = sorted({path.stem for path in PROOFS.glob("*.py")} - {OF_LOADERS})
+ALL = OF_RECOMMENDED + sorted(
+    f"everything/{path.stem}" for path in PROOFS.glob("everything/*.py")
+)
+PROJECTS = {
+    "minimal": (
+        {},
+        ["batch_norm", "data", OF_LOADERS, "log", "settings_file", "train"],
+    ),
+    "recommended": ({}, OF_RECOMMENDED),
+    "everything": ({}, ALL),
+    "custom": ({"parallel": "none", "tricks": ["folders", "video"]}, ["data"]),
+}
+"""By preset: the other answers, and the proofs that the project has the code for."""
+
+
+def add_proofs(project: Path, names: list[str]) -> list[str]:
+    """Copies proofs to the tests of a project, and returns their paths in it."""
+    paths = [f"tests/test_proof_of_{Path(name).name}.py" for name in names]
+    for name, path in zip(names, paths, strict=True):
+        text = (PROOFS / f"{name}.py").read_text(encoding="utf-8")
+        (project / path).write_text(text, encoding="utf-8")
+    return paths
+
+
+@pytest.mark.parametrize("preset", PROJECTS)
+def test_projects_hold_what_their_own_tests_leave_out(preset, tmp_path, zygote):
+    answers, names = PROJECTS[preset]
+    project = render(tmp_path / "project", {"preset": preset, **answers})
+    paths = add_proofs(project, names)
+    result = zygote.pytest(
+        *(project, *OWN_TESTS, *paths), timeout=900, environment=ENVIRONMENT
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "skipped" not in result.stdout.splitlines()[-1]
