@@ -6,6 +6,7 @@ each and 0.00001 pass.
 """
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,6 @@ from pathlib import Path
 import pytest
 from rendering import render_subset
 from subsets import Subset
-from test_recipe import blocks
 
 PROGRAM = Path(__file__).with_name("programs") / "export_models.py"
 
@@ -81,10 +81,10 @@ def test_the_code_of_the_readme_predicts_as_the_project(tmp_path, zygote, folder
     options = ("--weights", run / "model.pt", "--format", "json")
     predicted = json.loads(zygote.run(project, "predict.py", image, *options).stdout)
     best = predicted["predictions"][0]
+    readme = (project / "README.md").read_text("utf-8")
+    codes = re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
     with_onnx, with_torch = (
-        code
-        for code in blocks((project / "README.md").read_text("utf-8"), "python")
-        if "model.onnx" in code or "model.pt2" in code
+        code for code in codes if "model.onnx" in code or "model.pt2" in code
     )
     program = with_onnx.replace('"photo.jpg"', repr(str(image)))
     program += f"import torch\n{with_torch}print(float(probabilities.max()))\n"

@@ -179,9 +179,9 @@ from pathlib import Path
 sys.path[:0] = [".", "tests"]
 import torch
 import train
-from conftest import build_linear_model
 from leaf_diseases.models import networks
 from leaf_diseases.settings import Settings
+from small_world import build_linear_model
 from torch import nn
 
 

@@ -120,8 +120,8 @@ DATASETS = {
     return {
         f"{PACKAGE}/data/datasets.py": [
             (
-                "import FileImages, describe_images, find_folders\n",
-                "import FileImages, describe_images, find_folders, split_by_share\n",
+                "import FileImages, describe_images\n",
+                "import FileImages, describe_images, split_by_share\n",
             ),
             ("DATASETS = {\n", opened),
         ]
@@ -141,12 +141,11 @@ RESULT = "error"
 BEST = min
 PREDICTION = {"value": ".3f"}
 OUTPUT = "values"
-Target = float
 TARGET_DTYPE = torch.float32
 TARGET_IS_CLASS = False
 
 
-def parse_target(label: str, classes: dict[str, int]) -> Target:
+def parse_target(label: str, classes: dict[str, int]) -> float:
     return float(label)
 
 

@@ -359,7 +359,7 @@ class TestMarks:
 class TestForm:
     def test_what_does_not_go_together_is_said_beside_it(self, show, written):
         page = show(written, "#preset=minimal")
-        for name, reason in (("csv", "needs folders"), ("sync_bn", "needs parallel")):
+        for name, reason in (("video", "needs folders"), ("sync_bn", "needs parallel")):
             box = page.locator(f"#t-{name}")
             assert box.get_attribute("aria-disabled") == "true"
             assert reason in page.inner_text(f"#w-{name}")
@@ -368,8 +368,8 @@ class TestForm:
             assert not box.is_checked()
             assert reason in page.inner_text("#status")
         page.check("#t-folders")
-        page.check("#t-csv")
-        assert page.inner_text("#w-folders") == "csv needs it"
+        page.check("#t-video")
+        assert page.inner_text("#w-folders") == "video needs it"
         page.locator("#t-folders").click(force=True)
         assert page.is_checked("#t-folders")
         page.check("#t-channels_last")
@@ -403,13 +403,15 @@ class TestForm:
 
     def test_an_address_of_what_does_not_exist_or_go_together(self, show, written):
         page = show(
-            written, "#preset=custom&tricks=csv,sync_bn,ema,none&file=x&name=a%22"
+            written, "#preset=custom&tricks=video,sync_bn,ema,none&file=x&name=a%22"
         )
         assert page.evaluate("state.tricks") == ["ema"]
         assert page.inner_text("#path") == "train.py"
         assert page.input_value("#name") == "Leaf Diseases"
         said = page.inner_text("#status")
-        assert "a name that cannot be used, csv (needs folders), sync_bn (needs" in said
+        assert (
+            "a name that cannot be used, video (needs folders), sync_bn (needs" in said
+        )
         assert "none (not in this version)" in said
         page.evaluate("location.hash = '#preset=custom&tricks=old_trick'")
         page.locator("#status", has_text="asks for old_trick (not in this").wait_for()

@@ -9,13 +9,13 @@ import pytest
 import torch
 import torchvision
 import train
-from conftest import make_tiny_images
 from leaf_diseases.data import transforms
 from leaf_diseases.data.datasets import DATASETS, Data, load_data
 from leaf_diseases.data.images import ArrayImages
 from leaf_diseases.data.loaders import make_val_loader
 from leaf_diseases.errors import UserError
 from leaf_diseases.settings import Settings, replace
+from small_world import make_tiny_images
 from torch import Tensor
 from torchvision.transforms import v2
 

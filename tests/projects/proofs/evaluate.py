@@ -7,13 +7,13 @@ from typing import Any
 import evaluate
 import pytest
 import train
-from conftest import make_tiny_images
-from leaf_diseases.data import folders
+from leaf_diseases.data import own_images
 from leaf_diseases.data.datasets import DATASETS
-from leaf_diseases.data.folders import FileImages
+from leaf_diseases.data.own_images import FileImages
 from leaf_diseases.errors import UserError
 from leaf_diseases.settings import Settings, replace
 from leaf_diseases.task import METRICS
+from small_world import make_tiny_images
 from torch import Tensor
 from torchvision.transforms.functional import to_pil_image
 
@@ -100,7 +100,7 @@ def test_another_list_need_not_have_the_splits_of_the_run(
 def test_only_images_of_ones_own_are_scored_whole(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, classes: list[str]
 ) -> None:
-    monkeypatch.setattr(folders, "TARGET_IS_CLASS", bool(classes))
+    monkeypatch.setattr(own_images, "TARGET_IS_CLASS", bool(classes))
     train_images = FileImages([Path("a"), Path("b")], [0, 1], classes)
     val_images = FileImages([Path("c")], [1], classes)
     row = DATASETS["folder"]._replace(open_splits=lambda *_: (train_images, val_images))

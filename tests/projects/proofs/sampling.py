@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import make_tiny_images
 from leaf_diseases.data.sampling import (
     EpochSampler,
     KeyedDataset,
@@ -19,6 +18,7 @@ from leaf_diseases.data.transforms import (
     Transform,
     TransformedDataset,
 )
+from small_world import make_tiny_images
 from torch import Tensor
 from torchvision.transforms import v2
 

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 import train
-from leaf_diseases.data.folders import FileImages
+from leaf_diseases.data.own_images import FileImages
 from leaf_diseases.run import Run
 from leaf_diseases.run_directory import write_config
 from leaf_diseases.settings import Settings, replace

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from conftest import narrow_cnn
 from leaf_diseases.errors import UserError
 from leaf_diseases.models import bilinear_pooling
 from leaf_diseases.models.bilinear_pooling import (
@@ -10,6 +9,7 @@ from leaf_diseases.models.bilinear_pooling import (
     use_bilinear_pooling,
 )
 from leaf_diseases.models.networks import build_model
+from small_world import narrow_cnn
 
 EXAMPLE = torch.zeros(1, 3, 32, 32)
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 import torchvision
 import train
-from conftest import narrow_cnn
 from leaf_diseases.optim.layerwise import (
     find_levels,
     parameter_blocks,
 )
 from leaf_diseases.settings import Settings, replace
+from small_world import narrow_cnn
 from torch import nn
 
 BLOCKS: dict[str, list[str]] = {

@@ -13,7 +13,6 @@ import pytest
 import torch
 import torchvision
 import train
-from conftest import narrow_cnn
 from leaf_diseases.data.datasets import load_data
 from leaf_diseases.data.transforms import Preprocessing
 from leaf_diseases.errors import UserError
@@ -26,6 +25,7 @@ from leaf_diseases.models.pretrained import (
 from leaf_diseases.models.weights import save_weights
 from leaf_diseases.run import Run
 from leaf_diseases.settings import Settings, replace
+from small_world import narrow_cnn
 from torch import Tensor, nn
 
 SMALL = "shufflenet_v2_x0_5"

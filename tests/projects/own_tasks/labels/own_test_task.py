@@ -1,0 +1,21 @@
+"""The task: what is learned, measured and printed."""
+
+import pytest
+import torch
+
+from leaf_diseases.task import Criterion, derive, interpret, parse_target
+
+
+def test_f1_is_the_mean_over_the_labels() -> None:
+    logits = torch.tensor([[1.0, 1.0, -1.0], [1.0, -1.0, -1.0]])
+    targets = torch.tensor([[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
+    loss, sums = Criterion()(logits, targets)
+    f1 = derive({"loss": loss, **sums}, 2)["f1"]
+    assert f1 == pytest.approx((2 / 3 + 2 / 3 + 0) / 3)
+
+
+def test_labels_are_read_and_named() -> None:
+    assert parse_target("blue;red", {}) == (1, 0, 1)
+    with pytest.raises(ValueError, match="unknown labels: pink"):
+        parse_target("red;pink", {})
+    assert interpret(torch.zeros(3), [], top=3)[2] == ("blue", 0.5)

@@ -1,0 +1,54 @@
+"""The small world of the tests: what is learned, from which images, and by which models."""
+
+from functools import partial
+from typing import Any
+
+from torch import Tensor, nn
+from torchvision import tv_tensors
+
+from leaf_diseases.data.images import ArrayImages
+from leaf_diseases.data.own_data import make_images
+from leaf_diseases.data.shapes import Shapes
+from leaf_diseases.models.pixel_cnn import PixelCNN
+
+
+class FewShapes(Shapes):
+    """The first 22 training images, or the first 10 validation images."""
+
+    def __init__(self, train: bool, image_size: int = 32) -> None:
+        super().__init__(train, image_size)
+        self.length = 22 if train else 10
+
+    def __getitem__(self, index: int) -> Any:
+        image, number = super().__getitem__(index)
+        mask = (image[0] > 20 * number).long()
+        return image, tv_tensors.Mask(mask)
+
+
+def make_tiny_images(count: int, size: int = 8) -> ArrayImages:
+    """Returns images of squares, the same ones every time."""
+    images = make_images(count, size)
+    images.classes = list("abcdef")
+    return images
+
+
+class LinearModel(nn.Module):
+    """Has no batch-norm, and weights of float64, so that results can be compared.
+
+    Its outputs are of float32, as those of other models.
+    """
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.linear = nn.Conv2d(3, outputs, 1).double()
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.linear(images.double()).float()
+
+
+def build_linear_model(name: str, outputs: int, example: Tensor) -> LinearModel:
+    return LinearModel(outputs)
+
+
+narrow_cnn = partial(PixelCNN, width=2)
+"""The network that `cnn` names in the tests."""
