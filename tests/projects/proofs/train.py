@@ -11,10 +11,12 @@ import pytest
 import torch
 import train
 import tyro
+from leaf_diseases import metrics
 from leaf_diseases.command_line import as_command
 from leaf_diseases.data import transforms
 from leaf_diseases.errors import UserError
 from leaf_diseases.files import write_atomically
+from leaf_diseases.metrics import MetricSums
 from leaf_diseases.run import Run
 from leaf_diseases.run_directory import choose_run_directory
 from leaf_diseases.settings import Settings, replace
@@ -109,6 +111,17 @@ def test_targets_may_have_any_shape(
     expected = torch.as_tensor(target, dtype=torch.float32)
     assert found.dtype == torch.float32
     assert torch.equal(found, torch.stack([expected] * 3))
+
+
+def test_counts_are_exact_beyond_single_precision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pixels of a confusion matrix are as many."""
+    monkeypatch.setattr(metrics, "derive", lambda sums, samples: sums)
+    sums, pixels = MetricSums(), torch.tensor([2**24, 2**24 + 1])
+    sums.add(torch.tensor(0.5), {"pixels": pixels}, samples=1)
+    found: Any = sums.compute()
+    assert found["pixels"].tolist() == pixels.tolist()
 
 
 def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
