@@ -48,6 +48,7 @@ TRY = OMP_NUM_THREADS=1 TORCH_TRICKS_TRICK=$(TRICK) .venv/bin/python -m pytest -
 TRY_OUT = PYTHONPATH=tests $(TRY) -p conftest tools/trying.py
 ROW = tests/template/test_rows.py tests/repo/test_contributing.py tests/repo/test_docs.py
 try: .venv/installed
+	$(MAKE) lint
 	$(TRY_OUT) -k test_own_tests
 	$(TRY) $(ROW) -k "$(TRICK) and not example"
 	test $(TRICK) = sign_gradients || git apply --check docs/example.patch
