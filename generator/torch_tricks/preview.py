@@ -96,7 +96,11 @@ def read_version(
         project: the folder of the project, from which a relative source is meant.
         scratch: a folder for files.
     """
-    if (source, version) == template.default_source():
+    # The own files are one release, but a clone as it stands is another one tomorrow.
+    if (
+        version != template.AS_IT_STANDS
+        and (source, version) == template.default_source()
+    ):
         return own_version()
     address, folder = address_of(source), project / source
     try:

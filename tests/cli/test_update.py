@@ -5,6 +5,7 @@ import re
 
 import copier
 import pytest
+import rendering
 from commands import (
     GIT,
     RECOMMENDED,
@@ -19,7 +20,7 @@ from commands import (
 )
 from plumbum import local
 from rendering import PACKAGE
-from versions import NEW_TRICK
+from versions import NEW_TRICK, REPOSITORY
 
 
 class TestUpdate:
@@ -38,6 +39,30 @@ class TestUpdate:
         assert any(line.startswith("to go on: read git diff HEAD,") for line in lines)
         run_undo(output)
         assert state(directory) == before
+
+    def test_the_clone_of_the_tool_is_the_commit_that_it_has(
+        self, hub, tmp_path, monkeypatch
+    ):
+        """And not its files as they stand, which are others after the next commit."""
+        clone = tmp_path / "clone"
+        git(hub, "clone", "--quiet", str(hub / REPOSITORY), str(clone))
+        git(clone, "tag", "--delete", *git(clone, "tag").split())
+        monkeypatch.setattr(
+            "torch_tricks.template.default_source", lambda: (str(clone), "HEAD")
+        )
+        directory = tmp_path / "project"
+        run("new", directory, "--template", clone, "--preset=minimal")
+        git(directory, "init", "--quiet")
+        commit(directory)
+        monkeypatch.chdir(directory)
+        assert "nothing to do" in run("update")
+        edit(clone / "template/train.py.jinja", "Trains a new model", "Trains it")
+        commit(clone)
+        monkeypatch.setattr(rendering, "_clones", {})
+        described = git(clone, "rev-parse", "--short", "HEAD").strip()
+        assert "changed train.py" in run("update").splitlines()
+        answers = (directory / ".copier-answers.yml").read_text()
+        assert f"_commit: {described}" in answers
 
     def test_names_each_file_that_it_touches(self, project):
         directory = project(preset="recommended")
