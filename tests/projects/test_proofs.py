@@ -8,8 +8,10 @@ are not in `recommended`.
 from pathlib import Path
 
 import pytest
-from rendering import render
+from rendering import render, render_subset
+from subsets import everything
 from test_covering import ENVIRONMENT, OWN_TESTS
+from zygote import Zygote
 
 PROOFS = Path(__file__).with_name("proofs")
 OF_LOADERS = "loaders"
@@ -30,6 +32,18 @@ PROJECTS = {
 """By preset: the other answers, and the proofs that the project has the code for."""
 
 
+UNFIT = {
+    "ddp": ["test_short_epochs_warm_up_together"],
+    "fsdp": [
+        "test_short_epochs_warm_up_together",
+        "test_damaged_checkpoint_is_passed_over",
+        "test_no_step_reads_the_device",
+        "test_a_checkpoint_is_a_file_of_weights",
+    ],
+}
+"""Tests of one process: its trace, checkpoints of one file, and tensors that are whole."""
+
+
 def add_proofs(project: Path, names: list[str]) -> list[str]:
     """Copies proofs to the tests of a project, and returns their paths in it."""
     paths = [f"tests/test_proof_of_{Path(name).name}.py" for name in names]
@@ -43,9 +57,23 @@ def add_proofs(project: Path, names: list[str]) -> list[str]:
 def test_projects_hold_what_their_own_tests_leave_out(preset, tmp_path, zygote):
     answers, names = PROJECTS[preset]
     project = render(tmp_path / "project", {"preset": preset, **answers})
+    check_proofs(project, names, zygote)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("form", UNFIT)
+def test_projects_of_ranks_hold_it_too(form, tmp_path, zygote):
+    project = render_subset(tmp_path / "project", everything(parallel=form))
+    check_proofs(project, ALL, zygote, "-k", f"not ({' or '.join(UNFIT[form])})")
+
+
+def check_proofs(
+    project: Path, names: list[str], zygote: Zygote, *options: str
+) -> None:
+    """Runs proofs in a project: all must pass."""
     paths = add_proofs(project, names)
     result = zygote.pytest(
-        *(project, *OWN_TESTS, *paths), timeout=900, environment=ENVIRONMENT
+        *(project, *OWN_TESTS, *paths, *options), timeout=900, environment=ENVIRONMENT
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "skipped" not in result.stdout.splitlines()[-1]

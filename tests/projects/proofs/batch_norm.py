@@ -1,8 +1,26 @@
 """Models that are looked at before they are trained on single images."""
 
+import pytest
 import torch
+import train
+from leaf_diseases.errors import UserError
 from leaf_diseases.models.batch_norm import needs_two_samples
+from leaf_diseases.settings import Settings, replace
 from torch import nn
+
+
+def test_single_images_whose_maps_have_one_pixel_are_refused(
+    settings: Settings,
+) -> None:
+    settings = replace(settings, batch_size=1, max_steps=1)
+    refused = (
+        "cnn cannot be trained on single images of 8 x 8, of which batch-norm gets"
+    )
+    with pytest.raises(UserError, match=refused):
+        train.main(settings)
+    assert settings.run_dir is not None
+    assert not settings.run_dir.exists()
+    train.main(replace(settings, image_size=16))
 
 
 def test_model_that_cannot_be_copied_is_looked_at_and_left_as_it_was() -> None:

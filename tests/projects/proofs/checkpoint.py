@@ -21,6 +21,7 @@ import torch
 import train
 from conftest import stop_after
 from leaf_diseases.checkpoints.checkpoint import (
+    compare_settings,
     find_checkpoint,
     random_state,
     read_checkpoint,
@@ -246,9 +247,9 @@ def test_changed_settings_are_printed(
     checkpoint.state["settings"]["dampening"] = 0.9
     del checkpoint.state["settings"]["batch_size"]
     with pytest.raises(UserError, match="of a run with batch_size 128, not 4: keep"):
-        restore(run, checkpoint)
+        compare_settings(checkpoint, run.settings)
     checkpoint.state["settings"]["batch_size"] = 4
-    restore(run, checkpoint)
+    compare_settings(checkpoint, run.settings)
     assert "dampening None (was 0.9)" in capsys.readouterr().out
 
 
