@@ -90,7 +90,7 @@ def conv_block('''
             ("from typing import Any\n", imports),
             ("import torchvision\n", "import torch\nimport torchvision\n"),
             ("def conv_block(", model),
-            ("        return SmallCNN(", "        return pretrained("),
+            ("= SmallCNN(", "= pretrained("),
         ],
         f"{PACKAGE}/data/datasets.py": [
             (
@@ -232,7 +232,7 @@ def conv_block("""
     return {
         f"{PACKAGE}/models/networks.py": [
             ("def conv_block(", model),
-            ("        return SmallCNN(", "        return TwoHeads("),
+            ("= SmallCNN(", "= TwoHeads("),
         ],
         "train.py": [(loss, losses)],
     }
