@@ -251,9 +251,10 @@ class FullLoop(BareLoop):
         numbers, place = self.augment.draw(self.sampler.length, generator), 0
         batches = iter(self.batches)
         while window := list(islice(batches, self.settings.accumulation_steps)):
-            window_images = sum(len(targets) for _, targets in window)
-            for images, targets in window:
-                images, targets = images.to(self.device), targets.to(self.device)
+            window_images = sum(len(batch.targets) for batch in window)
+            for batch in window:
+                images = batch.inputs.to(self.device)
+                targets = batch.targets.to(self.device)
                 drawn = numbers[place : place + len(images)]
                 place += len(images)
                 images = normalize(self.augment(images, drawn))
