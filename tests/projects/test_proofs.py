@@ -5,6 +5,7 @@ messages, and helpers that no owner changes. Those of proofs/everything/ need tr
 are not in `recommended`.
 """
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -45,11 +46,18 @@ UNFIT = {
 
 
 def add_proofs(project: Path, names: list[str]) -> list[str]:
-    """Copies proofs to the tests of a project, and returns their paths in it."""
-    paths = [f"tests/test_proof_of_{Path(name).name}.py" for name in names]
-    for name, path in zip(names, paths, strict=True):
-        text = (PROOFS / f"{name}.py").read_text(encoding="utf-8")
-        (project / path).write_text(text, encoding="utf-8")
+    """Copies proofs to the tests of a project, and returns their paths in it.
+
+    Each lies beside the own tests of its name, from which it imports helpers.
+    """
+    paths = []
+    for name in names:
+        stem = Path(name).name
+        own = next((project / "tests").rglob(f"test_{stem}.py"), None)
+        room = own.parent if own else project / "tests"
+        path = room / f"test_proof_of_{stem}.py"
+        shutil.copy(PROOFS / f"{name}.py", path)
+        paths.append(str(path.relative_to(project)))
     return paths
 
 

@@ -8,21 +8,10 @@ import torch
 import train
 from leaf_diseases.errors import UserError
 from leaf_diseases.optim.amp import choose_amp_dtype
-from leaf_diseases.settings import Settings, replace
-from torch import nn
+from leaf_diseases.settings import Settings
+from test_amp import layers, settings
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    return replace(settings, amp_dtype="float16")
-
-
-def layers(model: nn.Module) -> list[nn.Module]:
-    """Returns the convolutions and linear layers of any model."""
-    kinds = (nn.Conv2d, nn.Linear)
-    return [module for module in model.modules() if isinstance(module, kinds)]
 
 
 @pytest.mark.parametrize(

@@ -3,19 +3,14 @@
 import json
 import multiprocessing
 import os
-import random
 import signal
-import sys
 from collections.abc import Callable, Iterator
-from itertools import count
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 from zipfile import ZipFile
 
-import numpy as np
 import pytest
 import torch
 import train
@@ -34,28 +29,19 @@ from leaf_diseases.errors import UserError
 from leaf_diseases.processes.signals import AT_ONCE, STOPPING
 from leaf_diseases.run import Run
 from leaf_diseases.settings import Settings, replace
-from leaf_diseases.settings_file import parse_settings
+from test_checkpoint import (
+    Killed,
+    assert_equal_runs,
+    before_call,
+    checkpoints,
+    command_line,
+    die,
+    draw,
+    goes_on_as_unbroken,
+    results,
+    stopped,
+)
 from torch.utils.data._utils import signal_handling
-
-
-class Killed(Exception):
-    """Ends a run as a power cut would."""
-
-
-def die() -> None:
-    raise Killed
-
-
-def before_call(name: str, number: int, act: Callable[[], None]) -> Any:
-    """Patches a function of train.py: one of its calls acts before."""
-    function, numbers = getattr(train, name), count(1)
-
-    def patched(*arguments: Any) -> Any:
-        if next(numbers) == number:
-            act()
-        return function(*arguments)
-
-    return mock.patch.object(train, name, patched)
 
 
 @pytest.fixture
@@ -66,54 +52,6 @@ def settings(settings: Settings) -> Settings:
         checkpoint_every=2,
         log_every=3,
     )
-
-
-@pytest.fixture
-def stopped(settings: Settings) -> Settings:
-    """Settings to go on with a run that was stopped after three steps."""
-    stop_after(settings, 3)
-    return replace(settings, resume="auto")
-
-
-def checkpoints(settings: Settings) -> list[Path]:
-    """Returns the checkpoints of a run, oldest first."""
-    assert settings.run_dir is not None
-    return sorted((settings.run_dir / "checkpoints").iterdir())
-
-
-def draw() -> list[float]:
-    return [random.random(), np.random.rand(), torch.rand(1).item()]
-
-
-def results(directory: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Returns all saved weights, and the metrics that do not measure time."""
-    weights = {
-        path.name: torch.load(path, weights_only=True)
-        for path in directory.glob("*.pt")
-    }
-    text = (directory / "metrics.jsonl").read_text(encoding="utf-8")
-    lines = [json.loads(line) for line in text.splitlines()]
-    for line in lines:
-        del line["seconds"], line["samples_per_second"]
-    return weights, lines
-
-
-def assert_equal_runs(first: Path, second: Path) -> None:
-    """Compares two runs bit for bit."""
-    torch.testing.assert_close(results(first), results(second), rtol=0, atol=0)
-    logs = [path / "steps.jsonl" for path in (first, second)]
-    assert logs[0].read_text("utf-8") == logs[1].read_text("utf-8")
-
-
-def goes_on_as_unbroken(settings: Settings, tmp_path: Path) -> None:
-    """Goes on with a run, and compares it with one that nothing has stopped."""
-    # A new process would have other random numbers.
-    torch.manual_seed(99)
-    draw()
-    train.main(replace(settings, resume="auto"))
-    torch.manual_seed(0)
-    train.main(replace(settings, run_dir=tmp_path / "unbroken"))
-    assert_equal_runs(tmp_path / "run", tmp_path / "unbroken")
 
 
 @pytest.mark.usefixtures("linear_model")
@@ -199,17 +137,6 @@ def test_a_copied_checkpoint_names_no_run(
             train.main(replace(copied, run_dir=directory))
     train.main(replace(copied, run_dir=tmp_path / "branch"))
     assert results(tmp_path / "branch")[1][-1]["step"] == 4
-
-
-@pytest.fixture
-def command_line(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Settings]:
-    """Returns the settings of train.py with some flags."""
-
-    def parse(*flags: object) -> Settings:
-        monkeypatch.setattr(sys, "argv", ["train.py", *map(str, flags)])
-        return parse_settings(None)
-
-    return parse
 
 
 def test_run_without_a_checkpoint_begins_with_the_usual_settings(

@@ -1,12 +1,10 @@
 """Evaluation of trained weights."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import evaluate
 import pytest
-import train
 from leaf_diseases.data import own_images
 from leaf_diseases.data.datasets import DATASETS
 from leaf_diseases.data.own_images import FileImages
@@ -14,35 +12,7 @@ from leaf_diseases.errors import UserError
 from leaf_diseases.settings import Settings, replace
 from leaf_diseases.task import METRICS
 from small_world import make_tiny_images
-from torch import Tensor
-from torchvision.transforms.functional import to_pil_image
-
-
-@pytest.fixture
-def weights(tiny: Settings, tmp_path: Path) -> Path:
-    """Weights of a trained run."""
-    # In which images of other batches are rounded alike.
-    tiny = replace(tiny, amp_dtype="none")
-    train.main(replace(tiny, max_steps=2))
-    return tmp_path / "run/model.pt"
-
-
-@pytest.fixture
-def evaluated(weights: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    """A function that returns the object that evaluate.py prints with these options."""
-
-    def run(**options: Any) -> Any:
-        capsys.readouterr()
-        options |= {"weights": weights, "device": "cpu", "as_json": True}
-        evaluate.main(evaluate.Arguments(**options))
-        return json.loads(capsys.readouterr().out)
-
-    return run
-
-
-def save_image(path: Path, image: Tensor) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    to_pil_image(image).save(path)
+from test_evaluate import evaluated, save_image, weights
 
 
 def test_classes_keep_the_numbers_that_the_model_knows(

@@ -9,13 +9,7 @@ import pytest
 from leaf_diseases.data.image_files import read_image
 from leaf_diseases.errors import UserError
 from PIL import ExifTags, Image
-
-
-def photo(mode: str = "RGB") -> Image.Image:
-    """Returns an image that JPEG changes little, without any symmetry."""
-    red, green = np.mgrid[0:10, 0:20] * 12
-    pixels = np.stack([red, green, 255 - green // 2], axis=-1).astype(np.uint8)
-    return Image.fromarray(pixels).convert(mode)
+from test_image_files import photo
 
 
 def save_deep(path: Path, pixels: np.ndarray) -> None:

@@ -13,42 +13,7 @@ from leaf_diseases.errors import UserError
 from leaf_diseases.models.trained import load_trained
 from leaf_diseases.settings import Settings, replace
 from leaf_diseases.task import PREDICTION
-from PIL import Image
-
-
-@pytest.fixture
-def weights(settings: Settings, tmp_path: Path) -> Path:
-    """Weights of a trained run."""
-    # In which images of other batches are rounded alike.
-    settings = replace(settings, amp_dtype="none")
-    train.main(replace(settings, max_steps=1))
-    return tmp_path / "run/model.pt"
-
-
-@pytest.fixture
-def images(tmp_path: Path) -> Path:
-    """A directory of images of several shapes and modes."""
-    directory = tmp_path / "images"
-    directory.mkdir()
-    Image.new("RGB", (20, 10), "red").save(directory / "a.jpg")
-    Image.new("L", (9, 30), 128).save(directory / "b.PNG")
-    (directory / "notes.txt").write_text("no image", encoding="utf-8")
-    return directory
-
-
-@pytest.fixture
-def printed(weights: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    """A function that returns what predict.py prints of images, with these options."""
-
-    def run(*paths: Path, **options: Any) -> str:
-        capsys.readouterr()
-        arguments = predict.Arguments(
-            images=paths, weights=weights, device="cpu", **options
-        )
-        predict.main(arguments)
-        return capsys.readouterr().out
-
-    return run
+from test_predict import images, printed, weights
 
 
 def test_predictions_are_as_precise_as_evaluation(

@@ -1,25 +1,13 @@
 """The prefetcher: on a CPU as it is, on a GPU with mocks that record their calls."""
 
-from collections.abc import Iterator
 from unittest.mock import MagicMock
 
-import pytest
 import torch
 from leaf_diseases.data.images import Batch
-from leaf_diseases.data.prefetcher import prefetch, stream_for_copies
+from leaf_diseases.data.prefetcher import prefetch
+from test_prefetcher import gpu
 
 CUDA = torch.device("cuda")
-
-
-@pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[MagicMock]:
-    """Stands for torch.cuda and for batches, and records what is done with them."""
-    gpu = MagicMock()
-    for name in ("Stream", "stream", "current_stream"):
-        monkeypatch.setattr(torch.cuda, name, getattr(gpu, name))
-    stream_for_copies.cache_clear()
-    yield gpu
-    stream_for_copies.cache_clear()
 
 
 def test_all_passes_share_a_stream(gpu: MagicMock) -> None:

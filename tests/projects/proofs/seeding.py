@@ -1,24 +1,13 @@
 """Reproducible runs."""
 
 import os
-from collections.abc import Iterator
 
 import pytest
 import torch
 from leaf_diseases.seeding import seed_everything
+from test_seeding import no_determinism
 
 CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
-
-
-@pytest.fixture
-def no_determinism(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Begins without deterministic algorithms, and puts all switches back."""
-    # Set and deleted, so that it is put back even if it was not there.
-    monkeypatch.setenv(CUBLAS, "")
-    monkeypatch.delenv(CUBLAS)
-    monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
-    yield
-    torch.use_deterministic_algorithms(False)
 
 
 @pytest.mark.usefixtures("no_determinism")

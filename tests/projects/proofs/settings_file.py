@@ -1,26 +1,14 @@
 """Settings from a file, which flags on the command line override."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from leaf_diseases.errors import UserError
 from leaf_diseases.settings import Settings
-from leaf_diseases.settings_file import parse_settings
+from test_settings_file import parse
 
 Parse = Callable[..., Settings]
-
-
-@pytest.fixture
-def parse(monkeypatch: pytest.MonkeyPatch) -> Parse:
-    """Returns the settings of train.py with some flags."""
-
-    def parse_flags(*flags: object) -> Settings:
-        monkeypatch.setattr(sys, "argv", ["train.py", *map(str, flags)])
-        return parse_settings(None)
-
-    return parse_flags
 
 
 @pytest.mark.parametrize(

@@ -7,21 +7,8 @@ from leaf_diseases.models.activation_checkpointing import (
     find_blocks,
     recompute_blocks,
 )
+from test_activation_checkpointing import Block
 from torch import Tensor, nn
-from torch.nn.utils.parametrizations import spectral_norm
-
-
-class Block(nn.Module):
-    """Draws random numbers, and has buffers that a pass changes and computes with."""
-
-    def __init__(self, inputs: int) -> None:
-        super().__init__()
-        self.conv = spectral_norm(nn.Conv2d(inputs, 4, 3, padding=1))
-        self.norm = nn.BatchNorm2d(4)
-        self.dropout = nn.Dropout(0.5)
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.dropout(self.norm(self.conv(images)).relu())
 
 
 class ListChain(nn.Sequential):

@@ -4,12 +4,8 @@ from typing import Any
 
 import pytest
 from leaf_diseases.optim.curves import scheduled_share
-from leaf_diseases.settings import Settings, replace
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    return replace(settings, swa_start=1)
+from leaf_diseases.settings import Settings
+from test_curves import settings
 
 
 def test_a_fall_is_a_step_at_least() -> None:

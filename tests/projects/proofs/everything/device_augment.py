@@ -11,19 +11,11 @@ from leaf_diseases.data.device_augment import (
 from leaf_diseases.run import Run
 from leaf_diseases.settings import Settings, replace
 from leaf_diseases.task import TARGET_DTYPE
+from test_device_augment import changed, settings
 from torch import Tensor
 from torchvision.transforms import v2
 
 COLOUR = (124, 116, 104)
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    return replace(settings, augment="none", random_erasing=0.5)
-
-
-def changed(augment: BatchAugment, stored: Tensor) -> Tensor:
-    return augment(stored, augment.draw(len(stored)))
 
 
 def rectangles(found: Tensor) -> Tensor:

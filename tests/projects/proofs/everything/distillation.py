@@ -8,14 +8,7 @@ import torch
 import train
 from leaf_diseases.errors import UserError
 from leaf_diseases.settings import Settings, replace
-
-
-@pytest.fixture
-def settings(settings: Settings, tmp_path: Path) -> Settings:
-    """Settings with a teacher that was trained for a step."""
-    directory = tmp_path / "teacher"
-    train.main(replace(settings, max_steps=1, run_dir=directory))
-    return replace(settings, teacher=directory / "model.pt")
+from test_distillation import settings
 
 
 def test_weights_from_elsewhere_need_a_name(settings: Settings, tmp_path: Path) -> None:

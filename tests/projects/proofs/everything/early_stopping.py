@@ -1,62 +1,15 @@
 """Early stopping."""
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import pytest
 import torch
 import train
-from conftest import evaluation_of, stop_after
+from conftest import stop_after
 from leaf_diseases.optim.early_stopping import EarlyStopping
-from leaf_diseases.run import Run
 from leaf_diseases.settings import Settings, replace
-from torch import Tensor, nn
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    return replace(
-        settings,
-        epochs=8,
-        patience=2,
-        checkpoint_every=4,
-        swa_start=0,
-    )
-
-
-@contextmanager
-def validation_losses(*losses: float) -> Iterator[dict[int, Any]]:
-    """Lets the evaluations of the epochs give these losses; notes their weights."""
-    weights: dict[int, dict[str, Tensor]] = {}
-
-    def evaluate(run: Run, model: nn.Module) -> dict[str, Any]:
-        state = model.state_dict()
-        epoch = run.progress.epoch
-        weights[epoch] = {name: weight.clone() for name, weight in state.items()}
-        return evaluation_of(0.5) | {"loss": losses[epoch - 1]}
-
-    with mock.patch.object(train, "evaluate", evaluate):
-        yield weights
-
-
-def read(directory: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Returns the saved weights by file, and the metrics that do not measure time."""
-    files = directory.glob("model*.pt")
-    weights = {path.name: torch.load(path, weights_only=True) for path in files}
-    text = (directory / "metrics.jsonl").read_text(encoding="utf-8")
-    records = [json.loads(line) for line in text.splitlines()]
-    for record in records:
-        del record["seconds"], record["samples_per_second"]
-    return weights, records
-
-
-def assert_equal(first: Any, second: Any) -> None:
-    torch.testing.assert_close(first, second, rtol=0, atol=0)
-
+from test_early_stopping import assert_equal, read, settings, validation_losses
+from torch import nn
 
 LOSSES = [3.0, 2.0, 2.5, 1.9, 2.0, 2.1, 1.8, 2.3]
 """With a patience of 2, the run stops after epoch 6, and epoch 4 is the best."""

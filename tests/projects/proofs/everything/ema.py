@@ -1,21 +1,12 @@
 """Exponential moving average of the weights."""
 
-from typing import Any
-
-import pytest
 import torch
 from leaf_diseases.optim.ema import ExponentialMovingAverage
-from leaf_diseases.settings import Settings, replace
+from test_ema import assert_equal, settings
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    # A decay that holds from the sixth step on.
-    return replace(settings, ema_decay=0.4)
 
 
 class Buffers(nn.Module):
@@ -39,10 +30,6 @@ class Buffers(nn.Module):
         self.statistics.normal_()
         self.bounds[1] += 1
         self.count += 1
-
-
-def assert_equal(first: Any, second: Any) -> None:
-    torch.testing.assert_close(first, second, rtol=0, atol=0)
 
 
 def test_floating_point_buffers_are_averaged_and_others_copied() -> None:

@@ -7,17 +7,8 @@ import pytest
 import train
 from leaf_diseases.errors import UserError
 from leaf_diseases.settings import Settings, replace
-from tensorboard.backend.event_processing.plugin_event_accumulator import (
-    EventAccumulator,
-)
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
-
-
-def read(directory: Path) -> EventAccumulator:
-    """Reads all that is not hidden."""
-    events = EventAccumulator(str(directory), {"tensors": 0})
-    events.Reload()
-    return events
+from test_event_files import read
 
 
 def test_hyperparameters_are_those_of_the_run_itself(

@@ -1,47 +1,19 @@
 """Export to ONNX and .pt2."""
 
 from pathlib import Path
-from typing import Any
 
 import export
 import pytest
 import torch
-from leaf_diseases.data.transforms import Preprocessing
 from leaf_diseases.errors import UserError
-from leaf_diseases.models.trained import Trained
 from leaf_diseases.settings import Settings
+from test_export import OwnModel, export_own
 from torch import Tensor, nn
 
 CPU = torch.device("cpu")
 
 
 BOTH: tuple[export.Format, ...] = ("pt2", "onnx")
-
-
-class OwnModel(nn.Module):
-    """A model as an owner may write it, which does to its outputs what a test says."""
-
-    def __init__(self, change: Any) -> None:
-        super().__init__()
-        self.linear = nn.Linear(3, 2)
-        self.change = change
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.change(self.linear(images.mean(dim=(2, 3))))
-
-
-def export_own(settings: Settings, change: Any, formats: Any = BOTH) -> list[str]:
-    """Exports a model of this kind, and returns the names of the files there are then."""
-    prepared = Preprocessing(8, 8, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
-    trained = Trained(OwnModel(change).eval(), ["a", "b"], prepared, settings, CPU)
-    directory = settings.run_dir
-    assert directory is not None
-    directory.mkdir(exist_ok=True)
-    try:
-        export.export(trained, directory / "own", formats)
-    finally:
-        names = sorted(file.name for file in directory.iterdir())
-    return names
 
 
 def test_files_do_not_say_where_they_were_made(

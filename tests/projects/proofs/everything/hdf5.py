@@ -5,9 +5,7 @@ import pickle
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-import convert
 import h5py
 import numpy as np
 import pytest
@@ -16,20 +14,7 @@ from leaf_diseases.data.datasets import load_data
 from leaf_diseases.data.hdf5 import HDF5Images
 from leaf_diseases.errors import UserError
 from leaf_diseases.settings import Settings, replace
-from PIL import Image
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    """`shapes` in three files for each split."""
-    output = tmp_path / "converted"
-    convert.main(convert.Arguments(output=output, image_size=8, shards=3))
-    return output
-
-
-@pytest.fixture
-def dataset(directory: Path) -> HDF5Images:
-    return HDF5Images(sorted(directory.glob("val*.h5")))
+from test_hdf5 import convert_photos, dataset, directory, photos
 
 
 def open_descriptors(paths: Sequence[Path]) -> list[int]:
@@ -86,25 +71,6 @@ def test_pickle_holds_no_open_files(dataset: HDF5Images) -> None:
     assert (copy.shards, copy.process) == ([], None)
     assert torch.equal(copy[0][0], image)
     assert copy[0][1] == target
-
-
-@pytest.fixture
-def photos(settings: Settings, tmp_path: Path) -> Settings:
-    """Settings for a folder of wide and high images with a red edge."""
-    for split in ("train", "val"):
-        for name, size in {"wide": (40, 20), "high": (20, 40)}.items():
-            image = Image.new("RGB", size)
-            image.paste("red", (0, 0, 8, 8))
-            (tmp_path / "photos" / split / name).mkdir(parents=True)
-            image.save(tmp_path / "photos" / split / name / "1.png")
-    return replace(settings, data="folder", data_dir=tmp_path / "photos")
-
-
-def convert_photos(photos: Settings, output: Path) -> Settings:
-    """Returns the settings for the photos as HDF5 files."""
-    options: Any = photos.model_dump(include={"data", "data_dir", "image_size"})
-    convert.main(convert.Arguments(output=output, **options))
-    return replace(photos, data="hdf5", data_dir=output, image_size=None)
 
 
 def test_half_a_conversion_is_no_data_set(photos: Settings, tmp_path: Path) -> None:

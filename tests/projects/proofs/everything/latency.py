@@ -2,27 +2,15 @@
 
 import sys
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import latency
 import pytest
 import torch
-import train
-from leaf_diseases.data.transforms import Preprocessing
 from leaf_diseases.errors import UserError
 from leaf_diseases.models import networks
-from leaf_diseases.models.weights import save_weights
-from leaf_diseases.run_directory import write_config
-from leaf_diseases.settings import Settings
+from test_latency import measure, weights
 from torch import Tensor, nn
-
-
-def measure(model: nn.Module, **options: Any) -> list[dict[str, Any]]:
-    """Returns what is measured on the CPU, after three batches to warm up."""
-    arguments = latency.Arguments(warmup=3, **options)
-    preprocessing = Preprocessing(8, 8, (0.5,) * 3, (0.5,) * 3)
-    return [*latency.measure(model, preprocessing, torch.device("cpu"), arguments)]
 
 
 def test_each_size_is_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,15 +29,6 @@ def test_each_size_is_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "nothing")
     with pytest.raises(UserError, match=r"no C\+\+ compiler \(nothing\) for --comp"):
         measure(model, batch_sizes=(4,), seconds=0.01, compile=True)
-
-
-@pytest.fixture
-def weights(settings: Settings) -> Path:
-    """Weights of a run."""
-    run = train.make_run(settings)
-    write_config(run)
-    save_weights(run.model, run.directory / "model.pt")
-    return run.directory / "model.pt"
 
 
 QUICK: dict[str, Any] = {

@@ -14,6 +14,7 @@ from leaf_diseases.optim.layerwise import (
 )
 from leaf_diseases.settings import Settings, replace
 from small_world import narrow_cnn
+from test_layerwise import settings
 from torch import nn
 
 BLOCKS: dict[str, list[str]] = {
@@ -88,11 +89,6 @@ def test_containers_are_taken_apart() -> None:
 def test_what_has_no_matrix_is_no_level() -> None:
     norm = nn.LayerNorm(2)
     assert find_levels(norm) == [[norm.weight, norm.bias]]
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    return replace(settings, layer_decay=0.75)
 
 
 def test_a_run_goes_on_with_other_rates(settings: Settings, tmp_path: Path) -> None:

@@ -5,41 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 import train
-from conftest import evaluation_of
 from leaf_diseases.optim.optimizer import (
     highest_rate,
 )
-from leaf_diseases.run import Run
 from leaf_diseases.run_directory import write_config
 from leaf_diseases.settings import Settings, replace
+from test_plateau import settings, stalling
 
 LOSSES = [9.0, 8.0, 8.0, 8.5, 8.0, 7.0, 8.0, 9.0, 8.0, 7.0, 7.0, 6.9999]
 """They stall for three evaluations, and then for five. Any lower loss counts."""
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    return replace(
-        settings,
-        schedule="plateau",
-        epochs=9,
-        warmup_share=0.1,
-        gamma=0.5,
-        plateau_patience=1,
-        swa_start=1,
-    )
-
-
-@pytest.fixture
-def stalling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gives evaluations the losses of the list."""
-
-    def evaluate(run: Run, model: torch.nn.Module) -> dict[str, Any]:
-        return evaluation_of(LOSSES[run.progress.epoch - 1])
-
-    monkeypatch.setattr(train, "evaluate", evaluate)
 
 
 def read_metrics(directory: Path) -> list[dict[str, Any]]:

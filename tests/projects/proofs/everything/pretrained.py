@@ -1,12 +1,9 @@
 """Runs that begin with weights."""
 
 import io
-import json
 from email.message import Message
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NoReturn
-from urllib.error import URLError
 from urllib.response import addinfourl
 
 import pytest
@@ -17,16 +14,13 @@ from leaf_diseases.data.datasets import load_data
 from leaf_diseases.data.transforms import Preprocessing
 from leaf_diseases.errors import UserError
 from leaf_diseases.models.pretrained import (
-    InitialWeights,
     load_fitting,
-    load_initial_weights,
     read_torchvision,
 )
-from leaf_diseases.models.weights import save_weights
-from leaf_diseases.run import Run
 from leaf_diseases.settings import Settings, replace
 from small_world import narrow_cnn
-from torch import Tensor, nn
+from test_pretrained import begin, build_transformer, cache, file, refuse, state_of
+from torch import nn
 
 SMALL = "shufflenet_v2_x0_5"
 
@@ -36,42 +30,6 @@ FILE = "shufflenetv2_x0.5-f707e7126e.pth"
 
 
 PREPARED = Preprocessing(12, 9, [0.1, 0.2, 0.3], [0.4, 0.5, 0.6], "bicubic")
-
-
-def refuse(*_: object, **__: object) -> NoReturn:
-    raise URLError("there is no network")
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Makes torch's cache an empty directory, and refuses the network."""
-    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
-    monkeypatch.setattr(torch.hub, "urlopen", refuse)
-    place = tmp_path / "torch/hub/checkpoints"
-    place.mkdir(parents=True)
-    return place
-
-
-@pytest.fixture
-def file(settings: Settings, tmp_path: Path) -> Path:
-    """Weights of a run whose config.json says that images were prepared otherwise."""
-    directory = tmp_path / "first"
-    train.main(replace(settings, max_steps=1, run_dir=directory))
-    path = directory / "config.json"
-    config = json.loads(path.read_text(encoding="utf-8"))
-    config["preprocessing"] = PREPARED._asdict()
-    path.write_text(json.dumps(config), encoding="utf-8")
-    return directory / "model.pt"
-
-
-def begin(settings: Settings) -> InitialWeights:
-    return load_initial_weights(settings, None)
-
-
-def state_of(run: Run, directory: Path) -> dict[str, Tensor]:
-    """Returns all weights and buffers, as they are saved."""
-    save_weights(run.model, directory / "saved.pt")
-    return torch.load(directory / "saved.pt", weights_only=True)
 
 
 def test_downloads_of_other_bytes_are_refused(
@@ -142,13 +100,6 @@ def test_weights_from_elsewhere(
     ) in said
     plain = load_data(replace(settings, init_weights=None))
     assert run.data.preprocessing == plain.preprocessing
-
-
-def build_transformer(image_size: int) -> nn.Module:
-    """Builds a small one of torchvision's, whose patches have 4 pixels a side."""
-    return torchvision.models.VisionTransformer(
-        image_size, 4, 2, 2, hidden_dim=8, mlp_dim=8, num_classes=6
-    )
 
 
 def test_positions_of_other_networks_are_named() -> None:

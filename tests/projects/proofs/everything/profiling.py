@@ -1,37 +1,20 @@
 """The trace of training steps, and its table."""
 
-import gzip
-import json
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
 import train
 from leaf_diseases.profiling import WAIT, WARM_UP
 from leaf_diseases.settings import Settings, replace
+from test_profiling import steps_of, traced
 
 TRACE = "trace.json.gz"
 
 
 FIRST = WAIT + WARM_UP
 """The first step that is traced, counted from 0."""
-
-
-def traced(directory: Path) -> Counter[str]:
-    """Returns how often each name is in a trace."""
-    with gzip.open(directory / TRACE, "rt", encoding="utf-8") as file:
-        events = json.load(file)["traceEvents"]
-    return Counter(event["name"] for event in events if event["ph"] == "X")
-
-
-def steps_of(names: Counter[str]) -> list[int]:
-    return sorted(
-        int(name.removeprefix("ProfilerStep#"))
-        for name in names
-        if name.startswith("ProfilerStep#")
-    )
 
 
 def test_short_epochs_warm_up_together(

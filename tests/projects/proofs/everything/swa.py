@@ -11,14 +11,10 @@ from leaf_diseases.optim.swa import (
 )
 from leaf_diseases.processes import parallel
 from leaf_diseases.settings import Settings, replace
+from test_swa import settings
 from torch import nn
 from torch.nn.utils.parametrizations import spectral_norm
 from torch.optim.swa_utils import SWALR, AveragedModel
-
-
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    return replace(settings, swa_start=0.5, swa_lr=1e-4)
 
 
 def test_rate_anneals_as_with_swalr() -> None:

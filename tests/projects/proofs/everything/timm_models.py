@@ -9,7 +9,6 @@ import pytest
 import timm
 import torch
 import train
-from huggingface_hub import constants
 from leaf_diseases.errors import UserError
 from leaf_diseases.models import timm_models
 from leaf_diseases.models.freezing import freeze, frozen_norms
@@ -17,7 +16,7 @@ from leaf_diseases.models.networks import build_model
 from leaf_diseases.models.pretrained import load_fitting
 from leaf_diseases.optim.layerwise import find_levels
 from leaf_diseases.settings import Settings, replace
-from safetensors.torch import save_file
+from test_timm_models import cache, saved
 
 
 @pytest.mark.parametrize(
@@ -95,27 +94,6 @@ def test_levels_are_its_blocks(name: str, patterns: list[str]) -> None:
 def test_last_norms_are_no_level(name: str) -> None:
     levels = find_levels(build_model(f"timm:{name}", 6, torch.empty(1, 3, 32, 32)))
     assert all(any(weight.ndim > 1 for weight in level) for level in levels)
-
-
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Makes the cache of Hugging Face an empty directory, and refuses the network."""
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    return tmp_path / "hub"
-
-
-@pytest.fixture
-def saved(cache: Path) -> dict[str, torch.Tensor]:
-    """Puts weights with all values changed where Hugging Face would put timm's."""
-    model = timm.create_model("test_resnet")
-    state = {n: torch.full_like(w, 0.5) for n, w in model.state_dict().items()}
-    place = cache / "models--timm--test_resnet.r160_in1k"
-    for directory in ("refs", "snapshots/abc"):
-        (place / directory).mkdir(parents=True)
-    (place / "refs/main").write_text("abc", encoding="utf-8")
-    save_file(state, place / "snapshots/abc/model.safetensors")
-    return state
 
 
 @pytest.mark.parametrize(
