@@ -81,7 +81,7 @@ def test_a_trick_is_measured_or_the_page_says_why_not(trick):
     said = text.partition("## What is not measured here")[2].partition("\n## ")[0]
     places = [trick in measured, f"`{trick}`" in said]
     assert sum(places) == 1, (
-        f"{trick} belongs into docs/effects.toml, or under `What is not measured here` of "
+        f"{trick} belongs in docs/effects.toml, or under `What is not measured here` of "
         "docs/recommended.md"
     )
 
