@@ -243,6 +243,9 @@ def test_a_task_of_an_owner_goes_with_everything(task, tmp_path, zygote):
     off += ("--label-smoothing", 0)
     flags = (*FLAGS, *off, "--max-steps", 8)
     run("convert.py", "stored", "--data", "own", "--image-size", 16)
+    ignored = zygote.run(project, "train.py", *FLAGS, *off[:-1], 0.1)
+    assert ignored.returncode == 1
+    assert "has no smoothing" in ignored.stderr, ignored.stderr
     run(
         "train.py", *flags, "--data", "hdf5", "--data-dir", "stored", "--run-dir", "run"
     )
