@@ -50,7 +50,7 @@ def render_files(answers: Mapping[str, Any]) -> dict[str, str]:
 
 def all_answers(answers: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the answers to all questions, as Copier would have them."""
-    given = {"preset": "recommended", **PROJECT, **answers}
+    given = {"task": "classification", "preset": "recommended", **PROJECT, **answers}
     preset = given["preset"]
     given.setdefault("parallel", "dp" if preset == "everything" else "none")
     chosen = choose(own_questions(), preset, given, given.get("tricks", []))
