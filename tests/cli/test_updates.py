@@ -321,8 +321,7 @@ def test_who_had_the_practices_before_they_were_rows_keeps_them(
     assert {*after} - {IGNORED} == {*fresh}
     # Once they are rows, they can be left out.
     project.commit()
-    needing = {"bad_samples"} if preset == "everything" else set()
-    left = project.torch_tricks("remove", "folders", *needing)
+    left = project.torch_tricks("remove", "folders")
     assert left.exit_code in (0, 1)
     project.commit()
     report = project.torch_tricks("update", "--to", "v0.3.0")
