@@ -14,16 +14,17 @@ import re
 
 import pytest
 import training
-from covering import FORMS
+from covering import FORMS, TASK
 from inspection import DifferentFiles, faults, text_files
 from rendering import render_files, render_subset
 from subsets import (
+    TRICKS,
     Subset,
-    catalogue,
     covering_array,
     everything,
     questions,
     space,
+    task_of,
 )
 from test_covering import own_tests_in_a_fork, python
 
@@ -33,20 +34,21 @@ SEVERAL = ("ddp", "fsdp")
 
 def rows_with(trick: str) -> list[Subset]:
     """Four rows at most, the longest first."""
-    levels = {trick.name: trick.levels for trick in catalogue()}
-    if trick not in levels:
-        raise pytest.UsageError(f"make try TRICK=NAME, with one of {', '.join(levels)}")
+    rows, levels = {row.name: row for row in TRICKS}, questions()
+    if trick not in rows:
+        raise pytest.UsageError(f"make try TRICK=NAME, with one of {', '.join(rows)}")
     if trick == FORMS:
         return [everything(), *(Subset.of(parallel=form) for form in levels[FORMS][1:])]
-    on = {trick: levels[trick][1]}
+    task = task_of(rows[trick])
+    on = {TASK: task, trick: levels[trick][1]}
     forms = [form for form in levels[FORMS] if space().allows(on | {FORMS: form})]
     meetings = [row for row in covering_array(2) if trick in row.tricks]
     plain = [row for row in meetings if row.parallel not in SEVERAL] or meetings
     rows = [
-        Subset.of(trick, parallel=forms[-1]),
+        Subset.of(trick, parallel=forms[-1], task=task),
         everything(**on | {FORMS: "dp" if "dp" in forms else forms[0]}),
         max(plain[1:], key=lambda row: len(row.tricks), default=plain[0]),
-        Subset.of(trick, parallel=forms[0]),
+        Subset.of(trick, parallel=forms[0], task=task),
     ]
     return list(dict.fromkeys(rows))
 

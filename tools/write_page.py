@@ -35,15 +35,18 @@ PARTS = ROOT / "docs" / "page"
 HANDBOOK = "../tricks/NAME/"
 """Where the page of a trick lies, seen from this one."""
 
-NAMES = ("package_name", "distribution_name", "project_name", "answers")
+NAMES = ("package_name", "distribution_name", "project_name", "description", "answers")
 """The names that the page fills in, each in the place of a character that no template holds."""
 
-MARKS = dict(zip(NAMES, "\ue000\ue001\ue002\ue003", strict=True))
+MARKS = dict(zip(NAMES, "\ue000\ue001\ue002\ue003\ue004", strict=True))
 
 FILLED_IN = {
     "package_name": MARKS["package_name"],
     'package_name | replace("_", "-")': MARKS["distribution_name"],
     "project_name": MARKS["project_name"],
+    "description": MARKS["description"],
+    # In none of them JSON would escape anything.
+    "description | to_json(ensure_ascii=false)": f'"{MARKS["description"]}"',
     "_copier_answers | to_nice_yaml": MARKS["answers"],
 }
 
@@ -115,7 +118,7 @@ def read(template: Template, questions: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UnknownConstruct: the page does not know something in it; it says where that is.
     """
-    given = {name: questions[name]["default"] for name in ("author", "description")}
+    given = {"author": questions["author"]["default"]}
     tricks = read_catalogue(questions)
     conditions = Conditions(template, tricks, given)
     files: dict[str, list[Any]] = {}
@@ -143,6 +146,7 @@ def read(template: Template, questions: Mapping[str, Any]) -> dict[str, Any]:
         "files": [[path, *file] for path, file in files.items()],
         "tricks": [shown(trick) for trick in tricks.values()],
         "presets": choices_of(questions["preset"]),
+        "descriptions": descriptions_of(questions),
         "questions": [question_of(name, questions) for name in template.choices],
         "reserved": sorted(reserved_names(own_version())),
         "given": given,
@@ -183,6 +187,15 @@ def shown(trick: Trick) -> dict[str, Any]:
     lists = ("goes_with", "needs", "excludes", "works_with", "choices")
     values = {entry: getattr(trick, entry) for entry in (*entries, *lists)}
     return {entry: value for entry, value in values.items() if value}
+
+
+def descriptions_of(questions: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the description that a project of each task has by default."""
+    ask = Expressions(questions)
+    return {
+        task: ask.default("description", {"task": task})
+        for task in choices_of(questions["task"])
+    }
 
 
 def question_of(name: str, questions: Mapping[str, Any]) -> dict[str, Any]:

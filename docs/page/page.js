@@ -21,9 +21,9 @@ const unfolded = new Set();
 
 // ---- Choices
 
-/** The state of a preset: what it holds is ticked. */
-function presetState(name, preset) {
-  const { chosen, ...choice } = ofPreset(data, preset, state);
+/** The state of a preset, with answers to what it asks: what it holds is ticked. */
+function presetState(name, preset, answers = state) {
+  const { chosen, ...choice } = ofPreset(data, preset, answers);
   return { name, ...choice, tricks: listable.filter((trick) => chosen.has(trick)) };
 }
 
@@ -44,9 +44,12 @@ function obstacle(name, answers) {
   return excluded.length ? `does not go with ${excluded.join(" and ")}` : "";
 }
 
-/** The tricks because of which a question cannot have a choice. */
-const barring = (question, choice, { tricks }) =>
-  tricks.filter((name) => !(byName.get(name).works_with?.[question] ?? [choice]).includes(choice));
+/** The preset after an answer to a question, which it may follow. */
+const presetAfter = ({ asked }) => asked.includes(state.preset) ? state.preset : "custom";
+
+/** The ticked tricks because of which a question cannot have a choice. */
+const barring = (question, choice) => presetAfter(question) !== "custom" ? [] : state.tricks.filter((name) =>
+  !(byName.get(name).works_with?.[question.name] ?? [choice]).includes(choice));
 
 /** The state that an address stands for, less what does not exist or go together. */
 function readAddress() {
@@ -60,10 +63,11 @@ function readAddress() {
   };
   if (nameFault(data, name)) lost.push("a name that cannot be used");
   const preset = oneOf(data.presets, "preset", DEFAULTS.preset);
-  const read = presetState(nameFault(data, name) ? DEFAULTS.name : name, preset);
+  const answers = {};
   for (const question of data.questions.filter(({ asked }) => asked.includes(preset))) {
-    read[question.name] = oneOf(question.choices, question.name, question.defaults[preset]);
+    answers[question.name] = oneOf(question.choices, question.name, question.defaults[preset]);
   }
+  const read = presetState(nameFault(data, name) ? DEFAULTS.name : name, preset, answers);
   if (preset === "custom") {
     const wanted = (asked.get("tricks") ?? "").split(",").filter(Boolean);
     read.tricks = listable.filter((trick) => wanted.includes(trick));
@@ -154,11 +158,11 @@ function toggle(name) {
   take({ ...state, preset: "custom", tricks }, { trick: name });
 }
 
-function answer({ name, asked }, choice) {
-  const others = barring(name, choice, state);
+function answer(question, choice) {
+  const { name } = question, others = barring(question, choice);
   if (others.length) return refuse(`${name}=${choice} does not go with ${others.join(" and ")}`);
-  const preset = asked.includes(state.preset) ? state.preset : "custom";
-  take({ ...state, preset, [name]: choice }, { trick: name });
+  const preset = presetAfter(question), next = { ...state, preset, [name]: choice };
+  take(preset === "custom" ? next : presetState(state.name, preset, next), { trick: name });
 }
 
 function refuse(reason) {
@@ -175,8 +179,9 @@ function makeForm() {
     take(preset === "custom" ? { ...state, preset } : presetState(state.name, preset)));
   for (const question of data.questions) {
     const { name, choices } = question;
-    const legend = byName.has(name) ? escaped(byName.get(name).title) + linkTo(name) : name;
-    element("questions").insertAdjacentHTML("beforeend",
+    const trick = byName.get(name);
+    const legend = trick ? escaped(trick.title) + linkTo(name) : name[0].toUpperCase() + name.slice(1);
+    element(trick ? "questions" : "first").insertAdjacentHTML("beforeend",
       `<fieldset id="${name}" class="segments"><legend>${legend}</legend></fieldset>`);
     makeSegments(name, Object.keys(choices), (choice) => answer(question, choice));
   }
@@ -243,10 +248,10 @@ function rowOf({ name, title, buys }) {
 function showForm() {
   for (const input of document.querySelectorAll("#presets input")) input.checked = input.value === state.preset;
   element("presets-note").textContent = data.presets[state.preset];
-  for (const { name, choices } of data.questions) {
-    const barred = [];
+  for (const question of data.questions) {
+    const { name, choices } = question, barred = [];
     for (const input of document.querySelectorAll(`#${name} input`)) {
-      const others = barring(name, input.value, state);
+      const others = barring(question, input.value);
       input.checked = input.value === state[name];
       input.setAttribute("aria-disabled", others.length > 0);
       if (others.length) barred.push(`${input.value} does not go with ${others.join(" and ")}.`);

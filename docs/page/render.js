@@ -54,10 +54,14 @@ function chosenOf(data, state) {
 const answersTo = (data, state) =>
   data.questions.filter(({ asked }) => asked.includes(state.preset)).map(({ name }) => [name, state[name]]);
 
+/** Those of them that are other ones than the defaults of the preset. */
+const changedAnswers = (data, state) => answersTo(data, state).filter(([name, answer]) =>
+  data.questions.some((question) => question.name === name && question.defaults[state.preset] !== answer));
+
 /** A preset as a choice, with what it holds, and with the answers of a state to what it asks. */
 function ofPreset(data, preset, state = {}) {
   const defaults = data.questions.map((question) => [question.name, question.defaults[preset]]);
-  const kept = preset === "custom" ? [] : answersTo(data, { ...state, preset }).filter(([, answer]) => answer);
+  const kept = answersTo(data, { ...state, preset }).filter(([, answer]) => answer);
   const choice = { preset, ...Object.fromEntries([...defaults, ...kept]) };
   return { ...choice, chosen: chosenOf(data, choice) };
 }
@@ -98,6 +102,7 @@ function answersOf(data, state, imported) {
   const listed = data.tricks.filter((trick) => !trick.choices && state.tricks.includes(trick.name));
   const list = listed.map((trick) => `\n- ${trick.name}`).join("") || " []";
   const lines = [
+    `description: ${data.descriptions[state.task]}\n`,
     `package_name: ${yaml(imported)}\n`,
     `preset: ${state.preset}\n`,
     `project_name: ${yaml(state.name)}\n`,
@@ -121,6 +126,7 @@ function render(data, state) {
     package_name: imported,
     distribution_name: imported.replaceAll("_", "-"),
     project_name: state.name,
+    description: data.descriptions[state.task],
     answers: answersOf(data, state, imported),
   };
   const fill = (text) => text.replace(/[\ue000-\uf8ff]/g, (mark) => names[data.names[mark]]);
@@ -255,7 +261,7 @@ function commandsOf(data, state) {
   if (data.source !== data.published) ours.push("--template", data.source);
   ours.push("--ref", data.version);
   const theirs = ["uvx copier copy --defaults", `-d "project_name=${state.name}"`, `-d preset=${state.preset}`];
-  theirs.push(...answersTo(data, state).map(([name, answer]) => `-d ${name}=${answer}`));
+  theirs.push(...changedAnswers(data, state).map(([name, answer]) => `-d ${name}=${answer}`));
   if (state.preset === "custom") theirs.push(`-d "tricks=[${state.tricks.join(",")}]"`);
   theirs.push("--vcs-ref", data.version, data.source, folder);
   return { ours: ours.join(" "), theirs: theirs.join(" ") };
@@ -264,8 +270,8 @@ function commandsOf(data, state) {
 /** The options for a choice, by the preset from which it is the fewest words away. */
 function optionsFor(data, state) {
   const isTrick = (name) => data.tricks.some((trick) => trick.name === name);
-  const others = answersTo(data, state).filter(([name]) => !isTrick(name))
-    .map(([name, answer]) => `--data ${name}=${answer}`);
+  const others = changedAnswers(data, state).filter(([name]) => !isTrick(name))
+    .map(([name, answer]) => `--${name} ${answer}`);
   if (state.preset !== "custom") return ["--preset", state.preset, ...others];
   const withChoices = data.tricks.filter((trick) => trick.choices).map((trick) => trick.name);
   const bases = ["minimal", "recommended", "everything"].map((preset) => {

@@ -34,6 +34,10 @@ class Trick:
     depends: tuple[str, ...] = ()
     """The packages that a project with it requires, such as `h5py>=3.12`."""
 
+    def works(self, question: str, choice: str) -> bool:
+        """Returns whether it works with a choice of a question."""
+        return choice in self.works_with.get(question, (choice,))
+
     def asks_for(self, question: str) -> str:
         """Returns the choices of a question that it works with, as they are typed."""
         return " or ".join(f"{question}={one}" for one in self.works_with[question])
@@ -43,6 +47,12 @@ def module_of(requirement: str) -> str:
     """Returns the module that a requirement such as `huggingface-hub>=0.30` brings."""
     name = re.split("[^A-Za-z0-9_-]", requirement)[0].lower()
     return {"pillow": "PIL"}.get(name, name.replace("-", "_"))
+
+
+def choices_of(question: Mapping[str, Any]) -> list[str]:
+    """Returns the values that a question may have; empty: any."""
+    choices = question.get("choices") or []
+    return list(choices.values() if isinstance(choices, Mapping) else choices)
 
 
 def choice_questions(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -76,11 +86,12 @@ def read_catalogue(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Tric
             for key, value in row.items()
             if key in known
         }
-        values["works_with"] = {
-            question: tuple(row[entry])
-            for question, entry in entries.items()
-            if row.get(entry)
-        }
+        values["works_with"] = works_with = {}
+        for question, entry in entries.items():
+            every = choices_of(questions[question])
+            some = [choice for choice in every if choice in row.get(entry, every)]
+            if some != every:
+                works_with[question] = tuple(some)
         trick = Trick(name=name, **values)
         texts = (trick.title, trick.buys, trick.group, trick.source, trick.wants, name)
         lists = (

@@ -7,7 +7,7 @@ from torch_tricks.errors import Refusal
 from torch_tricks.merging import Plan, apply, plan_update, render_base, scratch_for
 from torch_tricks.output import colored, emphasized
 from torch_tricks.project import Project
-from torch_tricks.questions import LIST
+from torch_tricks.questions import LIST, TASK
 from torch_tricks.template import Rendering, find_version, released_versions
 
 DONE = 0
@@ -99,10 +99,12 @@ def answer_anew(
 ) -> Rendering:
     """Renders a version again, if there are answers from the command line or to be asked for."""
     answers = new.questions.read_data(data)
+    new.questions.check_fixed(new.answers, answers)
     if answers:
         new = project.render(aside, answers, version=version)
-    # What is neither answered nor left to a preset.
+    # What is neither answered nor left to a preset, nor what a project keeps.
     open_questions = new.recorded.keys() - project.recorded.keys() - answers.keys()
+    open_questions -= new.questions.fixed
     if ask and open_questions:
         new = project.render(aside, answers, version=version, ask=open_questions)
     return new
@@ -127,8 +129,9 @@ def kept_by_default(base: Rendering, new: Rendering, data: Sequence[str]) -> lis
 def print_versions(base: Rendering, new: Rendering) -> None:
     """Prints what is new for the owner: the version, and tricks that there were not."""
     print(f"from {base.version} to {new.version}")
+    task = new.answers.get(TASK, "")
     for name, trick in new.questions.tricks.items():
-        if name not in base.questions.tricks:
+        if name not in base.questions.tricks and trick.works(TASK, task):
             state = "in" if name in new.tricks else f"not in: torch-tricks add {name}"
             print(f"new trick {name} ({trick.title}: {trick.buys}), {state}")
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from torch_tricks.catalogue import own_catalogue
+from torch_tricks.catalogue import choices_of, own_catalogue, own_questions
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, forget_other_repositories
 
@@ -118,6 +118,11 @@ def complete_presets(incomplete: str) -> list[str]:
     return [preset for preset in presets if preset.startswith(incomplete)]
 
 
+def complete_tasks(incomplete: str) -> list[str]:
+    tasks = choices_of(own_questions()["task"])
+    return [task for task in tasks if task.startswith(incomplete)]
+
+
 Where = Annotated[
     Path,
     typer.Option(
@@ -151,6 +156,14 @@ Defaults = Annotated[
     typer.Option("--defaults", help="Prompt for nothing, and use the defaults."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Task = Annotated[
+    str,
+    typer.Option(
+        metavar="TASK",
+        help="classification, multilabel, regression or segmentation.",
+        autocompletion=complete_tasks,
+    ),
+]
 Preset = Annotated[
     str,
     typer.Option(
@@ -170,6 +183,7 @@ def new(
             metavar="DEST", help="The new folder of the project.", show_default=False
         ),
     ],
+    task: Task = "",
     preset: Preset = "",
     take: Annotated[
         str,
@@ -210,24 +224,24 @@ def new(
     ] = "",
     defaults: Defaults = False,
 ) -> None:
-    """Create a project, and prompt for the name and the preset unless you pass them."""
+    """Create a project, and prompt for the name, the task and the preset unless you pass them."""
     from torch_tricks import creating
 
-    request = creating.Request(
-        preset, names_in(take), names_in(leave), name, data or []
-    )
+    answers = [*(data or []), *([f"task={task}"] if task else [])]
+    request = creating.Request(preset, names_in(take), names_in(leave), name, answers)
     creating.create(dest, request, template, ref, ask=can_ask() and not defaults)
 
 
 @app.command("list")
-def list_(project: Where = HERE) -> None:
+def list_(task: Task = "", project: Where = HERE) -> None:
     """List the tricks, with the benefit and the needs of each.
 
-    Inside a project, the list marks the tricks that the project has.
+    Inside a project, the list marks the tricks that the project has. With --task, the list has
+    only the tricks that work for this task.
     """
     from torch_tricks import reporting
 
-    reporting.list_tricks(project)
+    reporting.list_tricks(project, task)
 
 
 @app.command()
@@ -243,7 +257,7 @@ def show(
     ],
     project: Where = HERE,
 ) -> None:
-    """Show a trick: its idea, flags, source and code.
+    """Show a trick: its tasks, idea, flags, source and code.
 
     The code is the diff to this project, or outside of a project, the diff to a minimal one.
     """
@@ -355,8 +369,8 @@ def status(
 ) -> None:
     """Show the state of this project.
 
-    Prints its template and version, newer versions, its tricks, and the files that you edited or
-    deleted.
+    Prints its template and version, its task, newer versions, its tricks, and the files that you
+    edited or deleted.
     """
     from torch_tricks import reporting
 

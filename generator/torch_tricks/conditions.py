@@ -491,7 +491,7 @@ def fill(text: str, answers: Mapping[str, Any]) -> str:
 OF_TRICK: dict[str, Callable[[str, Mapping[str, Any], Any], str]] = {
     "name": lambda name, row, choice: name,
     "catalogue[name].title": lambda name, row, choice: row["title"],
-    'catalogue[name].get("source_of", {}).get(parallel, catalogue[name].source)': (
+    'catalogue[name].get("source_of", {}).get(choice_answers.get(name), catalogue[name].source)': (
         lambda name, row, choice: row.get("source_of", {}).get(
             choice, row.get("source")
         )
@@ -513,7 +513,7 @@ def fill_known(text: str, known: Mapping[str, Any]) -> str:
             return found[0]
         row = known["catalogue"][known["name"]]
         try:
-            filled = OF_TRICK[expression](known["name"], row, known.get("parallel"))
+            filled = OF_TRICK[expression](known["name"], row, known.get(known["name"]))
             return as_text(filled) + end
         except (AttributeError, LookupError, TypeError) as error:
             raise UnknownConstruct(found[0].strip()) from error

@@ -14,7 +14,7 @@ from typing import Any
 from torch_tricks import preview
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, git, run_git
-from torch_tricks.questions import ABOUT_THE_OWNER, Questions
+from torch_tricks.questions import ABOUT_THE_PROJECT, TASK, Questions
 from torch_tricks.template import (
     AS_IT_STANDS,
     Rendering,
@@ -31,6 +31,10 @@ NO_FILES_OF_ANYBODY |= {"lost+found"}
 """Entries of git, editors and file systems, beside which a folder counts as empty."""
 
 
+FIRST = {"project_name", TASK, "preset"}
+"""The questions that are asked in every project."""
+
+
 @dataclass(frozen=True)
 class Request:
     """A new project as the command line asks for it."""
@@ -43,11 +47,11 @@ class Request:
 
     @property
     def to_ask(self) -> set[str]:
-        """The first questions: the name and the preset, unless they were passed."""
+        """The first questions: the name, the task and the preset, unless they were passed."""
         given = {pair.partition("=")[0] for pair in self.data}
-        told = self.preset or self.take or self.leave or given - ABOUT_THE_OWNER
-        names = set() if self.name or "project_name" in given else {"project_name"}
-        return names if told else names | {"preset"}
+        given |= {"project_name"} if self.name else set()
+        told = self.preset or self.take or self.leave or given - ABOUT_THE_PROJECT
+        return ({"project_name"} if told else FIRST) - given
 
     def read(self, questions: Questions) -> tuple[dict[str, Any], list[str], list[str]]:
         """Returns answers, and the tricks to add to the preset and to take from it.
@@ -68,8 +72,8 @@ class Request:
 def create(dest: Path, request: Request, template: str, ref: str, ask: bool) -> None:
     """Makes a project, at once or not at all, and says what to do next.
 
-    Asks for the name and the preset, and for the rest only if the preset is custom. If tricks
-    that are added to a preset or taken from it make a difference, it becomes custom.
+    Asks for the name, the task and the preset, and for the rest only if the preset is custom. If
+    tricks that are added to a preset or taken from it make a difference, it becomes custom.
 
     Raises:
         Refusal: something is there already, or a wish cannot be granted.
@@ -92,14 +96,13 @@ def create(dest: Path, request: Request, template: str, ref: str, ask: bool) -> 
                 answers = {name: known[name] for name in names}
             return preview.render_own(directory, answers, **options)
 
-        first = attempt(
-            {},
-            ask=request.to_ask if ask else (),
-            files=False,
-        )
+        asked = request.to_ask if ask else set()
+        first = attempt({}, ask=asked, files=False)
         questions = first.questions
         answers, take, leave = request.read(questions)
-        answers = {n: first.answers[n] for n in ("project_name", "preset")} | answers
+        # An earlier template has no task.
+        asked = (asked | {"project_name", "preset"}) & first.answers.keys()
+        answers = {name: first.answers[name] for name in asked} | answers
         choose = ask and answers["preset"] == "custom" and not (take or leave)
         open_questions = questions.asked.keys() - answers.keys()
         rendering = attempt(answers, ask=open_questions if choose else ())

@@ -28,7 +28,8 @@ from torch_tricks.questions import LIST, Questions
 from torch_tricks.store import Store, address_of
 from torch_tricks.template import Rendering
 
-KNOWN = ("_subdirectory", "_envops", "choice_questions", "preset_tricks", "chosen")
+KNOWN = ("_subdirectory", "_envops", "choice_questions", "choice_answers")
+KNOWN += ("refusals", "preset_tricks", "chosen")
 """Entries that must equal the tool's own: this module and `conditions.choose` rely on them."""
 
 FREE = {"help", "placeholder", "default"}
@@ -287,16 +288,11 @@ def with_defaults(
     expressions = version.expressions
     # A project without a name is called after its folder.
     folder = {"_copier_conf": {"dst_path": directory}}
-    for name in ORDER:
-        if name not in answers:
+    for name in questions.asked:
+        if name not in {*answers, LIST} and expressions.asks(name, answers):
             answers[name] = expressions.default(name, answers | folder)
-        if fault := expressions.fault(name, answers):
+        if name in ORDER and (fault := expressions.fault(name, answers)):
             raise Refusal(f"'{name}': {fault}")
-    if "preset" not in answers:
-        answers["preset"] = expressions.default("preset", answers)
-    for name in questions.choices:
-        if name not in answers and expressions.asks(name, answers):
-            answers[name] = expressions.default(name, answers)
     if expressions.asks(LIST, answers):
         suggested = conditions.choose(version.raw, "recommended", answers, [])
         listed = answers.get(LIST, suggested)

@@ -21,7 +21,7 @@ from torch_tricks.git import (
     git_bytes,
     nul_separated,
 )
-from torch_tricks.questions import ABOUT_THE_OWNER, LIST
+from torch_tricks.questions import ABOUT_THE_PROJECT, LIST
 from torch_tricks.template import ANSWERS_FILE, Rendering, read_answers, render
 
 MARKERS = (
@@ -170,7 +170,7 @@ class Project:
         rendering.questions.check_preset(answers["preset"])
         if LIST in rendering.recorded:
             rendering.questions.check(answers)
-        single = ABOUT_THE_OWNER.union(rendering.questions.choices)
+        single = ABOUT_THE_PROJECT.union(rendering.questions.choices)
         for name in rendering.recorded.keys() & single:
             if str(answers[name]) != rendering.answers[name]:
                 raise Refusal(

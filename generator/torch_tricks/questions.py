@@ -6,7 +6,12 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
-from torch_tricks.catalogue import Trick, choice_questions, read_catalogue
+from torch_tricks.catalogue import (
+    Trick,
+    choice_questions,
+    choices_of,
+    read_catalogue,
+)
 from torch_tricks.errors import Refusal
 
 OFF = "none"
@@ -15,7 +20,10 @@ OFF = "none"
 LIST = "tricks"
 """The question whose answer is the list of the tricks, other than those with choices."""
 
-ABOUT_THE_OWNER = {"project_name", "package_name", "description", "author"}
+TASK = "task"
+"""The question about what a model predicts, which earlier templates do not have."""
+
+ABOUT_THE_PROJECT = {"project_name", TASK, "package_name", "description", "author"}
 """The questions that do not choose tricks."""
 
 
@@ -42,11 +50,25 @@ class Questions:
     @cached_property
     def choices(self) -> dict[str, list[str]]:
         """The questions with choices, which tricks may be bound to."""
-        return {name: _choices(self.raw[name]) for name in choice_questions(self.raw)}
+        return {name: choices_of(self.raw[name]) for name in choice_questions(self.raw)}
+
+    @cached_property
+    def fixed(self) -> set[str]:
+        """The questions whose answers a project keeps, such as `task`."""
+        return self.choices.keys() - self.tricks.keys()
+
+    def check_fixed(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+        """Refuses other answers to questions whose answers a project keeps."""
+        for name in self.fixed & now.keys():
+            if now[name] != before[name]:
+                raise Refusal(
+                    f"the {name} of a project cannot change: make a new project with "
+                    f"torch-tricks new --{name} {now[name]}"
+                )
 
     @property
     def presets(self) -> list[str]:
-        return _choices(self.asked["preset"])
+        return choices_of(self.asked["preset"])
 
     def changed(
         self, answers: Mapping[str, Any], take: Iterable[str], leave: Iterable[str]
@@ -98,6 +120,7 @@ class Questions:
         if not isinstance(answers[LIST], list):
             raise Refusal(f"{LIST} must be a list, such as [{self.listable[0]}]")
         self._check_listable(answers[LIST])
+        self._check_bounds(answers)
         for name in answers[LIST]:
             trick = self.tricks[name]
             for needed in trick.needs:
@@ -116,6 +139,17 @@ class Questions:
                     needed = trick.asks_for(question)
                     remedy = f"remove {name} too" if name in kept else "take that too"
                     raise Refusal(f"{name} needs {needed}: {remedy}")
+
+    def _check_bounds(self, answers: Mapping[str, Any]) -> None:
+        """Refuses tricks that do not work with answers that a project keeps."""
+        for name in answers[LIST]:
+            for question in self.fixed:
+                if not self.tricks[name].works(question, answers[question]):
+                    needed = self.tricks[name].asks_for(question)
+                    raise Refusal(
+                        f"{name} is not for {question}={answers[question]}: leave it out, "
+                        f"or make a project with {needed}"
+                    )
 
     def advice(self, chosen: Sequence[str]) -> list[str]:
         """Returns a line for each trick that is of little use without another."""
@@ -170,6 +204,11 @@ class Questions:
         for word in words:
             name, equals, choice = word.partition("=")
             trick = self.tricks.get(name)
+            if name in self.fixed:
+                raise Refusal(
+                    f"{name} is no trick, and a project keeps its {name}: make a new project "
+                    f"with torch-tricks new --{name} {choice or self.choices[name][0]}"
+                )
             if trick is None:
                 raise Refusal(_unknown("trick", name, self.tricks, self._forms))
             if equals and not trick.choices:
@@ -204,15 +243,10 @@ class Questions:
             listed = [part for part in listed if part]
             self._check_listable(listed)
             return listed
-        choices = _choices(question)
+        choices = choices_of(question)
         if choices and value not in choices:
             raise Refusal(_unknown(f"choice of {name}", value, choices))
         return value
-
-
-def _choices(question: Mapping[str, Any]) -> list[str]:
-    choices = question.get("choices") or []
-    return list(choices.values() if isinstance(choices, Mapping) else choices)
 
 
 def _unknown(

@@ -3,25 +3,26 @@
 import json
 import re
 import textwrap
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from torch_tricks import preview
-from torch_tricks.catalogue import Trick, own_catalogue
+from torch_tricks.catalogue import Trick
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, Scratch
 from torch_tricks.merging import renamed_by_owner, scratch_for
 from torch_tricks.output import colored
 from torch_tricks.project import Project, find_root
-from torch_tricks.questions import OFF
+from torch_tricks.questions import OFF, TASK
 from torch_tricks.template import ANSWERS_FILE, Rendering, as_release, released_versions
 
 SAMPLE = {
     "project_name": "Project",
     "package_name": "project",
+    "task": "classification",
     "description": "Image classification with PyTorch",
     "author": "",
     "preset": "minimal",
@@ -29,17 +30,28 @@ SAMPLE = {
 """The project whose tricks are shown outside of a project."""
 
 
-def list_tricks(directory: Path) -> None:
-    """Prints the tricks of the project's version of the template, or of the tool's own."""
+def list_tricks(directory: Path, task: str) -> None:
+    """Prints the tricks of the project's version of the template, or of the tool's own.
+
+    Args:
+        task: the task for which the tricks work; empty: any.
+
+    Raises:
+        Refusal: there is no such task.
+    """
     project = project_at(directory)
     if project is None:
-        tricks, chosen = own_catalogue(), None
+        questions, chosen = preview.own_version().questions, None
     else:
         with TemporaryDirectory(prefix="torch-tricks-") as scratch:
             rendering = project.render(Path(scratch), files=False)
-        tricks, chosen = rendering.questions.tricks, rendering.tricks
-    group = ""
+        questions, chosen = rendering.questions, rendering.tricks
+    if task:
+        questions.read_data([f"{TASK}={task}"])
+    tricks, group = questions.tricks, ""
     for name, trick in tricks.items():
+        if task and not trick.works(TASK, task):
+            continue
         if trick.group != group:
             group = trick.group
             print(group)
@@ -48,18 +60,25 @@ def list_tricks(directory: Path) -> None:
     print("* recommended: in the preset of this name")
 
 
-def describe(trick: Trick, tricks: Container[str], start: str = "") -> str:
+def describe(
+    trick: Trick, tricks: Container[str], start: str = "", tasks: Iterable[str] = ()
+) -> str:
     """Returns the lines about a trick, of at most 100 letters.
 
     Args:
         tricks: the names of all.
+        tasks: the tasks to name if the trick works for all of them.
     """
     needed, bounds = [*trick.needs], []
     for question, choices in trick.works_with.items():
+        if question == TASK:
+            tasks = choices
+            continue
         is_a_trick = question in tricks and OFF not in choices
         (needed if is_a_trick else bounds).append(trick.asks_for(question))
     lines = {
         "": f"{trick.title}: {trick.buys}",
+        "tasks: ": ", ".join(tasks),
         "needs tricks: ": ", ".join(needed),
         "only with: ": ", ".join(bounds),
         "goes with: ": ", ".join(trick.goes_with),
@@ -99,14 +118,17 @@ def show_trick(word: str, directory: Path) -> None:
 
         base = rendered({}, files=False)
         [found] = base.questions.find([word])
+        questions = base.questions
+        trick = questions.tricks[found]
+        answers: dict[str, Any] = {"preset": "custom"}
+        if project is None:
+            answers[TASK] = trick.works_with.get(TASK, questions.choices[TASK])[0]
         without, with_it = (
-            rendered(
-                {"preset": "custom"} | base.questions.changed(base.answers, take, leave)
-            )
+            rendered(answers | questions.changed(base.answers | answers, take, leave))
             for take, leave in (([], [found]), ([word], []))
         )
-        trick = base.questions.tricks[found]
-        print(describe(trick, base.questions.tricks))
+        tasks = questions.choices.get(TASK, ())
+        print(describe(trick, questions.tricks, tasks=tasks))
         print(f"\n{section(with_it, trick)}\n")
         for rendering in (without, with_it):
             (rendering.directory / ANSWERS_FILE).unlink(missing_ok=True)
@@ -130,6 +152,7 @@ class Status:
 
     source: str
     version: str
+    task: str | None = None
     newer_versions: list[str] | None = None
     new_tricks: list[str] | None = None
     """Those that the newest version has and the project's version has not."""
@@ -155,7 +178,13 @@ def read_status(project: Project) -> Status:
             base = project.render(Path(scratch))
             known = base.questions.tricks
             status.tricks_in = base.tricks
-            status.tricks_out = [name for name in known if name not in base.tricks]
+            # A project that is older than the question is of the first task.
+            status.task = task = base.answers.get(TASK, SAMPLE[TASK])
+            status.tricks_out = [
+                name
+                for name, trick in known.items()
+                if name not in base.tricks and trick.works(TASK, task)
+            ]
             status.edited, status.deleted = compare(project, base, {})
             status.renamed = {}
             if status.deleted and project.in_git:
@@ -168,7 +197,11 @@ def read_status(project: Project) -> Status:
                     Path(scratch), version=version, check=False, files=False
                 )
             tricks = newest.questions.tricks
-            status.new_tricks = [name for name in tricks if name not in known]
+            status.new_tricks = [
+                name
+                for name, trick in tricks.items()
+                if name not in known and trick.works(TASK, task)
+            ]
     except (Refusal, GitError) as error:
         status.not_known = str(error)
     return status
@@ -232,6 +265,7 @@ def print_status(directory: Path, as_json: bool) -> None:
         "deleted": status.deleted,
         "conflicts": status.conflicts,
     }
+    print(f"task            {status.task or 'not known'}")
     for name, values in {
         "newer versions": status.newer_versions,
         "new tricks": status.new_tricks,

@@ -7,7 +7,7 @@ import re
 import pytest
 import yaml
 from commands import RECOMMENDED, commit, custom, git, run
-from subsets import ROOT, TRICKS
+from subsets import ROOT, TASKS, TRICKS
 from torch_tricks.errors import Refusal
 from torch_tricks.questions import Questions
 from versions import NEW_TRICK, REPOSITORY
@@ -29,7 +29,7 @@ class TestChoices:
         ],
     )
     def test_the_form_stays_unless_another_is_named(self, before, take, leave, after):
-        answers = {"parallel": before, "tricks": ["swa"]}
+        answers = {"task": TASKS[0], "parallel": before, "tricks": ["swa"]}
         changed = self.QUESTIONS.changed(answers, take, leave)
         assert changed == {"parallel": after, "tricks": ["swa"]}
 
@@ -69,6 +69,16 @@ class TestList:
         assert tricks["parallel"].endswith(" needs: two or more GPUs")
         assert max(len(line) for line in output.splitlines()) <= 100
 
+    @pytest.mark.parametrize("task", TASKS)
+    def test_of_a_task(self, task, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        tricks, _ = listed(run("list", "--task", task))
+        assert [*tricks] == [t.name for t in TRICKS if t.works("task", task)]
+        named = {t.name: "tasks: " in listed(run("list"))[0][t.name] for t in TRICKS}
+        assert named == {t.name: "task" in t.works_with for t in TRICKS}
+        refused = run("list", "--task", "detektion", code=2)
+        assert 'no choice of task is called "detektion"; ' in refused
+
     def test_inside_of_a_project(self, project):
         project(preset="recommended")
         output = run("list")
@@ -104,6 +114,13 @@ class TestShow:
         assert "+class WeightAverage" in output
         assert ".copier-answers.yml" not in output
         assert ("run.scaler" in output) == inside
+
+    def test_names_the_tasks(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        for name in ("swa", "mixup", "label_smoothing"):
+            [trick] = (trick for trick in TRICKS if trick.name == name)
+            tasks = ", ".join(trick.works_with.get("task", TASKS))
+            assert f" tasks: {tasks}\n" in run("show", name)
 
     def test_the_code_is_what_add_adds(self, project):
         directory = project(preset="minimal")

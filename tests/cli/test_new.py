@@ -341,17 +341,19 @@ class TestAsking:
         run("new", tmp_path / "leaves", "--name", NAME, wish)
         assert asked == []
 
-    def test_name_and_preset(self, tmp_path, asked, fresh):
+    def test_name_task_and_preset(self, tmp_path, asked, fresh):
         run("new", tmp_path / "leaf-diseases")
-        assert asked == ["project_name", "preset"]
+        assert asked == ["project_name", "task", "preset"]
         assert files(tmp_path / "leaf-diseases") == files(fresh())
 
     @pytest.mark.parametrize(
         ("wishes", "expected"),
         [
-            (["--name", NAME], ["preset"]),
-            (["--data", "project_name=Oaks"], ["preset"]),
-            (["--data", "author=Ada"], ["project_name", "preset"]),
+            (["--name", NAME], ["task", "preset"]),
+            (["--data", "project_name=Oaks"], ["task", "preset"]),
+            (["--data", "author=Ada"], ["project_name", "task", "preset"]),
+            (["--task=classification"], ["project_name", "preset"]),
+            (["--data", "task=classification"], ["project_name", "preset"]),
             (["--preset=everything"], ["project_name"]),
             (["--with=swa", "--preset=custom"], ["project_name"]),
         ],
@@ -364,7 +366,8 @@ class TestAsking:
     def test_the_rest_if_the_preset_is_custom(self, tmp_path, asked, fresh):
         wishes = ("--name", NAME, "--preset=custom", "--data", "author=Ada")
         run("new", tmp_path / "leaves", *wishes)
-        assert asked == ["package_name", "description", "parallel", "tricks"]
+        names = ["task", "package_name", "description", "parallel", "tricks"]
+        assert asked == names
         expected = fresh(**custom(*RECOMMENDED), author="Ada")
         assert files(tmp_path / "leaves") == files(expected)
 

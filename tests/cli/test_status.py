@@ -18,6 +18,7 @@ class TestStatus:
         assert status == {
             "source": SOURCE,
             "version": "v0.1.0",
+            "task": "classification",
             "newer_versions": ["v0.2.0"],
             "new_tricks": [NEW_TRICK],
             "tricks_in": RECOMMENDED,
@@ -29,6 +30,7 @@ class TestStatus:
             "not_known": None,
         }
         output = run("status")
+        assert "task            classification\n" in output
         assert "edited          train.py\n" in output
         assert "newer versions  v0.2.0\n" in output
         assert f"new tricks      {NEW_TRICK}\n" in output

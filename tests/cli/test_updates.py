@@ -1,13 +1,17 @@
 """Updates lose nothing, whatever an owner has done to a project."""
 
+import json
 import os
 from collections import Counter
+from contextlib import chdir
 from itertools import combinations
 from random import Random
 
 import copier
 import pytest
 import training
+from commands import run
+from covering import TASK
 from hypothesis import HealthCheck, given, settings
 from killing import Killing
 from parts import few_of
@@ -139,7 +143,7 @@ def expect_fresh(workshop, project, version, tricks, *command):
     assert after == workshop.fresh(version, answers)
 
 
-TRICKS = list(questions())
+TRICKS = [name for name in questions() if name != TASK]
 
 
 @pytest.mark.parametrize("trick", few_of(TRICKS, 1))
@@ -164,10 +168,7 @@ def test_each_trick_comes_and_goes(trick, workshop):
 
 def subsets_with_and_without(trick, wanted):
     """Returns two subsets that differ by a trick, with those wanted that can be in both."""
-    off, on = (
-        {name: levels[place] for name, levels in questions().items()}
-        for place in (0, 1)
-    )
+    off, on = ({name: questions()[name][place] for name in TRICKS} for place in (0, 1))
     wanted = {
         name: on[name]
         for name in wanted
@@ -321,14 +322,41 @@ def test_who_had_the_practices_before_they_were_rows_keeps_them(
     assert {*after} - {IGNORED} == {*fresh}
     # Once they are rows, they can be left out.
     project.commit()
-    needing = {"bad_samples"} if preset == "everything" else set()
-    left = project.torch_tricks("remove", "folders", *needing)
+    left = project.torch_tricks("remove", "folders")
     assert left.exit_code in (0, 1)
     project.commit()
     report = project.torch_tricks("update", "--to", "v0.3.0")
     assert report.exit_code in (0, 1), report.errors
     left = tricks_of("v0.3.0", recorded_answers(project.files()))
     assert "folders" not in left and {"csv", "evaluate", "predict"} <= left
+
+
+@pytest.mark.parametrize("with_copier", [False, True])
+def test_who_had_a_project_before_tasks_has_classification(
+    with_copier, workshop, asked
+):
+    project = workshop.project(BEFORE_PRACTICES, {"preset": "minimal"})
+    assert TASK not in recorded_answers(project.files())
+    with chdir(project.path):
+        assert json.loads(run("status", "--json"))["task"] == "classification"
+        assert "mixup" in run("add", "mixup")
+        project.commit()
+        assert "removed" in run("remove", "mixup")
+        project.commit()
+    if with_copier:
+        options = {"defaults": True, "overwrite": True, "quiet": True}
+        copier.run_update(project.path, vcs_ref="v0.1.0", **options)
+    else:
+        refused = project.torch_tricks("update", "--data", "task=multilabel")
+        assert refused.exit_code == 2
+        report = project.torch_tricks("update", "--to", "v0.1.0")
+        assert report.exit_code == 0, report.output
+    assert recorded_answers(project.files())[TASK] == "classification"
+    assert asked == {}
+    project.commit()
+    with chdir(project.path):
+        assert json.loads(run("status", "--json"))["task"] == "classification"
+        assert "video" in run("add", "folders,video")
 
 
 @pytest.fixture(scope="module")

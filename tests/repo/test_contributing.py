@@ -22,7 +22,7 @@ from inspection import PACKAGE, WORDS
 from packaging.requirements import Requirement
 from packaging.version import Version
 from rendering import render
-from subsets import TRICKS, Subset, everything, forms_of
+from subsets import TASKS, TRICKS, Subset, everything, forms_of, task_of
 from torch_tricks.catalogue import Trick, module_of
 
 ROOT = Path(__file__).parents[2]
@@ -180,7 +180,9 @@ def projects(tmp_path_factory):
             form = forms_of(row)[0]
         listed = [trick] if row and not row.choices else []
         directory = tmp_path_factory.mktemp("project")
-        return text_files(render(directory, Subset.of(*listed, parallel=form).answers))
+        task = task_of(row) if row else TASKS[0]
+        subset = Subset.of(*listed, parallel=form, task=task)
+        return text_files(render(directory, subset.answers))
 
     return project
 

@@ -20,6 +20,7 @@ from plumbum import local
 from rendering import all_answers, quick_copier, render_files, render_with_copier
 from subsets import (
     ROOT,
+    TASKS,
     TRICKS,
     Subset,
     covering_array,
@@ -114,7 +115,7 @@ def state(answers, name="Leaf Diseases"):
     """The state of the page for some answers."""
     whole = all_answers(answers)
     listed = [trick for trick in whole["chosen"] if trick != "parallel"]
-    entries = {entry: whole[entry] for entry in ("preset", "parallel")}
+    entries = {entry: whole[entry] for entry in ("preset", "task", "parallel")}
     return {"name": name, "tricks": listed} | entries
 
 
@@ -161,10 +162,12 @@ def random_choices(number, seed):
             for trick in drawn.sample(TRICKS, len(TRICKS))
             if drawn.random() < share
         }
-        yield Subset(space().choose({}, wanted)).answers
+        task = {"task": drawn.choice(TASKS)}
+        yield Subset(space().choose(task, wanted)).answers
 
 
 PRESETS = [{"preset": name} for name in ("minimal", "recommended", "everything")]
+OF_TASKS = [preset | {"task": task} for preset in PRESETS for task in TASKS[1:]]
 
 
 @needs_chromium
@@ -172,7 +175,7 @@ class TestRendering:
     @pytest.mark.parametrize("name", NAMES)
     def test_equals_copier(self, show, written, name):
         rows = [subset.answers for subset in covering_array(3)]
-        choices = [(answers, name) for answers in (*PRESETS, *rows)]
+        choices = [(answers, name) for answers in (*PRESETS, *OF_TASKS, *rows)]
         assert differing(show(written), choices) == set()
 
     @pytest.mark.proof

@@ -124,7 +124,7 @@ def test_what_owners_rely_on_is_read_from_the_template(workshop):
         "tests/optim/test_swa.py",
     }
     assert after.flags - before.flags == {"sign_scale"}
-    asked = {"project_name", "package_name", "description", "author"}
+    asked = {"project_name", "task", "package_name", "description", "author"}
     assert before.questions == asked | {"preset", "parallel", "tricks"}
     assert after.questions == before.questions
     assert after.tricks - before.tricks == {NEW_TRICK}

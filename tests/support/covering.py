@@ -22,6 +22,9 @@ Level = bool | str
 FORMS = "parallel"
 """The trick whose choices are the forms of several GPUs."""
 
+TASK = "task"
+"""The question about what a model predicts, which is no trick."""
+
 ATTEMPTS = 25
 """Rows that are tried for each row that is taken."""
 
@@ -75,7 +78,8 @@ class Space:
         self.implied = {literal: self._implied(*literal) for literal in self.literals}
 
     def _bits(self, question: str, choices: Iterable[Level]) -> int:
-        return sum(self.choices[question, choice] for choice in choices)
+        """Returns the bits of those choices that the question has."""
+        return sum(self.choices.get((question, choice), 0) for choice in choices)
 
     def _only(self, question: str, choices: Iterable[Level]) -> Implied:
         """Returns the implications of a question that has one of some choices."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from covering import FORMS
+from covering import FORMS, TASK
 from rendering import PACKAGE, render_files
-from subsets import TRICKS, Subset, everything, forms_of, questions
+from subsets import TRICKS, Subset, everything, forms_of, questions, task_of
 from torch_tricks.catalogue import Trick
 from torch_tricks.conditions import own_template
 
@@ -75,9 +75,10 @@ def footprint(name: str, choice: str | None = None) -> Footprint:
         (choice,) if choice else forms_of(trick) or trick.choices or questions()[FORMS]
     )
     listed = [] if trick.choices else [name]
-    whole = Subset.of(*listed, parallel=forms[0])
-    needed = [other for other in whole.tricks if other not in (name, "parallel")]
-    around = Subset.of(*needed, parallel="none" if trick.choices else forms[0])
+    whole = Subset.of(*listed, parallel=forms[0], task=task_of(trick))
+    needed = [other for other in whole.tricks if other not in (name, FORMS)]
+    form = "none" if trick.choices else forms[0]
+    around = Subset.of(*needed, parallel=form, task=whole.task)
     alone = without, with_it = render_files(around.answers), render_files(whole.answers)
     pairs = [alone, *(pair_of_all(trick, form) for form in forms)]
     before = flags(without)
@@ -103,7 +104,8 @@ def footprint(name: str, choice: str | None = None) -> Footprint:
 def pair_of_all(trick: Trick, form: str) -> tuple[dict[str, str], dict[str, str]]:
     """Returns the projects with all that goes with a trick, without it and with it."""
     off, on = ("none", form) if trick.choices else (False, True)
-    wanted = ({FORMS: form, trick.name: level} for level in (off, on))
+    same = {TASK: task_of(trick), FORMS: form}
+    wanted = (same | {trick.name: level} for level in (off, on))
     without, with_it = (render_files(everything(**each).answers) for each in wanted)
     return without, with_it
 

@@ -23,13 +23,20 @@ import copier._main
 import copier._template
 import copier._vcs
 import jinja2
-from subsets import ROOT, Subset, covering_array, seeded_forms
-from torch_tricks.catalogue import own_questions
+from covering import TASK
+from subsets import ROOT, TASKS, Subset, covering_array, seeded_forms
+from torch_tricks.catalogue import choice_questions, own_questions
 from torch_tricks.conditions import choose, own_template
+from torch_tricks.preview import Expressions
 
 PROJECT = {"project_name": "Leaf Diseases"}
 PACKAGE = "leaf_diseases"
-DESCRIPTION = own_questions()["description"]["default"]
+DESCRIPTIONS = {
+    task: Expressions(own_questions()).default("description", {TASK: task})
+    for task in TASKS
+}
+NAMES = {"preset", *choice_questions(own_questions()), "tricks"}
+"""The questions that choose what is rendered."""
 
 
 def render(destination: Path, answers: Mapping[str, Any]) -> Path:
@@ -37,7 +44,7 @@ def render(destination: Path, answers: Mapping[str, Any]) -> Path:
 
     test_conditions.py holds it to Copier, which decides where more than tricks is answered.
     """
-    if not answers.keys() <= {"preset", "parallel", "tricks"}:
+    if not answers.keys() <= NAMES:
         return render_with_copier(destination, answers)
     own_template().write(destination, all_answers(answers))
     return destination
@@ -50,11 +57,12 @@ def render_files(answers: Mapping[str, Any]) -> dict[str, str]:
 
 def all_answers(answers: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the answers to all questions, as Copier would have them."""
-    given = {"task": "classification", "preset": "recommended", **PROJECT, **answers}
+    given = {"preset": "recommended", TASK: TASKS[0], **PROJECT, **answers}
     preset = given["preset"]
     given.setdefault("parallel", "dp" if preset == "everything" else "none")
     chosen = choose(own_questions(), preset, given, given.get("tricks", []))
-    given |= {"package_name": PACKAGE, "author": "", "description": DESCRIPTION}
+    description = DESCRIPTIONS[given[TASK]]
+    given |= {"package_name": PACKAGE, "author": "", "description": description}
     recorded = {"_src_path": str(template_copy())} | given
     if preset != "custom":
         del recorded["parallel"]

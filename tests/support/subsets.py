@@ -1,22 +1,25 @@
 """The subsets of the tricks that are tried: all of the first nine, and covering arrays."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from covering import FORMS, Level, Space, Trick
+from covering import FORMS, TASK, Level, Space, Trick
 from torch_tricks.catalogue import Trick as Row
-from torch_tricks.catalogue import own_catalogue, own_questions
+from torch_tricks.catalogue import choices_of, own_catalogue, own_questions
 
 ROOT = Path(__file__).parents[2]
 
 TRICKS = tuple(own_catalogue().values())
 """The rows of the catalogue."""
+
+TASKS = tuple(choices_of(own_questions()[TASK]))
+"""The tasks that arrays and tests try: those that can be chosen. The first is the default."""
 
 AVERAGES = {
     name
@@ -35,7 +38,7 @@ SEED = 21
 """The seed of the array that `make test` trains: 50 rows of strength 3."""
 
 SEED_OF_PAIRS = 191
-"""The seed of the 15 rows of strength 2. The own tests of two of them run in `make test`."""
+"""The seed of the rows of strength 2. The own tests of two of them run in `make test`."""
 
 PROOF_SEED = int(os.environ.get("TORCH_TRICKS_SEED") or SEED)
 """The seed of the subsets that `make proof` tries. conftest.py draws another one each time."""
@@ -43,20 +46,14 @@ PROOF_SEED = int(os.environ.get("TORCH_TRICKS_SEED") or SEED)
 
 @cache
 def catalogue() -> tuple[Trick, ...]:
-    """The tricks in the order of copier.yml, with their levels and constraints."""
+    """The task and the tricks in the order of copier.yml, with levels and constraints."""
     return with_levels(TRICKS)
 
 
-def with_levels(
-    rows: Iterable[Row], choices: Mapping[str, Sequence[str]] | None = None
-) -> tuple[Trick, ...]:
-    """Returns rows of a catalogue with the levels that each trick has.
-
-    Args:
-        choices: the questions with choices that are no tricks, and come first.
-    """
+def with_levels(rows: Iterable[Row]) -> tuple[Trick, ...]:
+    """Returns the task and rows of a catalogue with the levels that each has."""
     return (
-        *(Trick(name, tuple(levels)) for name, levels in (choices or {}).items()),
+        Trick(TASK, TASKS),
         *(
             Trick(
                 name=row.name,
@@ -75,26 +72,37 @@ def forms_of(row: Row) -> tuple[str, ...]:
     return row.works_with.get(FORMS, ())
 
 
+def task_of(row: Row) -> str:
+    """The first task that a trick works for."""
+    return row.works_with.get(TASK, TASKS)[0]
+
+
 def questions() -> dict[str, tuple[Level, ...]]:
-    """The levels of each trick, of which the first is off."""
+    """The tasks, and the levels of each trick, of which the first is off."""
     return {trick.name: trick.levels for trick in catalogue()}
 
 
 @cache
-def space() -> Space:
-    return Space(catalogue())
+def space(tasks: tuple[str, ...] = TASKS) -> Space:
+    """All choices, or those of some tasks."""
+    return Space(
+        [
+            replace(trick, levels=tasks) if trick.name == TASK else trick
+            for trick in catalogue()
+        ]
+    )
 
 
 @dataclass(frozen=True)
 class Subset:
-    """A choice among the tricks: the level of each, in the order of the catalogue."""
+    """A task and a choice among the tricks: levels in the order of the catalogue."""
 
     levels: tuple[Level, ...]
 
     @classmethod
-    def of(cls, *tricks: str, parallel: str = "none") -> "Subset":
+    def of(cls, *tricks: str, parallel: str = "none", task: str = TASKS[0]) -> "Subset":
         """The subset of these tricks and what they need."""
-        wanted = dict.fromkeys(tricks, True) | {FORMS: parallel}
+        wanted = dict.fromkeys(tricks, True) | {FORMS: parallel, TASK: task}
         return cls(space().choose(wanted, {}))
 
     @property
@@ -105,7 +113,12 @@ class Subset:
     def answers(self) -> dict[str, Any]:
         """The answers to Copier's questions."""
         listed = [name for name, level in self.named_levels.items() if level is True]
-        return {"preset": "custom", FORMS: self.parallel, "tricks": listed}
+        chosen = {TASK: self.task, FORMS: self.parallel, "tricks": listed}
+        return {"preset": "custom"} | chosen
+
+    @property
+    def task(self) -> str:
+        return self.named_levels[TASK]
 
     @property
     def parallel(self) -> str:
@@ -114,16 +127,14 @@ class Subset:
     @property
     def chosen(self) -> set[str]:
         """The names of the tricks that are in, and the choices among their forms."""
-        return {
-            *self.tricks,
-            *(level for level in self.levels if isinstance(level, str)),
-        }
+        return {*self.tricks, self.parallel}
 
     @property
     def tricks(self) -> list[str]:
         """The names of the tricks that are in."""
-        levels = questions()
-        return [n for n, level in self.named_levels.items() if level != levels[n][0]]
+        levels, named = questions(), self.named_levels
+        del named[TASK]
+        return [name for name, level in named.items() if level != levels[name][0]]
 
     @property
     def core(self) -> str:
@@ -133,11 +144,13 @@ class Subset:
     def __str__(self) -> str:
         """Names the tricks that are in, a choice by its value: `seeding-dp-swa`.
 
-        Of those that would be too many for the name of a file it names the others.
+        Of those that would be too many for the name of a file it names the others. Other
+        tasks than the default come first: `regression-seeding`.
         """
         missing = [name for name, level in self.named_levels.items() if level is False]
         others = "-".join([self.parallel, "all-but", *missing])
-        return min(self._named(self.tricks), others, key=len)
+        named = min(self._named(self.tricks), others, key=len)
+        return named if self.task == TASKS[0] else f"{self.task}-{named}"
 
     def _named(self, tricks: Iterable[str]) -> str:
         levels = self.named_levels
@@ -155,13 +168,14 @@ def core_choices() -> list[dict[str, Level]]:
 def all_subsets(seed: int = SEED) -> list[Subset]:
     """Every subset of the core, each with a row of a covering array on top.
 
-    Of the other tricks of the row, it has those that the core's levels allow.
+    Of the other tricks of the row, it has those that the core's levels allow. The task is the
+    default.
     """
-    rows, random = covering_array(3, seed), Random(seed)
+    rows, random, space_of = covering_array(3, seed), Random(seed), space(TASKS[:1])
     return [
-        Subset(space().choose(core, without_core(random.choice(rows))))
+        Subset(space_of.choose(core, without_core(random.choice(rows))))
         for core in core_choices()
-        if space().allows(core)
+        if space_of.allows(core)
     ]
 
 
@@ -173,7 +187,7 @@ def without_core(subset: Subset) -> dict[str, Level]:
 
 def everything(**answers: Level) -> Subset:
     """The subset of the preset `everything`, or with other answers to some questions."""
-    fixed = {FORMS: questions()[FORMS][1]} | answers
+    fixed = {TASK: TASKS[0], FORMS: questions()[FORMS][1]} | answers
     wanted = {name: levels[1] for name, levels in questions().items()}
     return Subset(space().choose(fixed, wanted))
 
@@ -192,7 +206,8 @@ def seeded_forms() -> list[Subset]:
 def covering_array(strength: int = 3, seed: int = SEED) -> tuple[Subset, ...]:
     """Subsets in which any `strength` tricks meet in all ways that they may.
 
-    None and everything come first.
+    None and everything come first. Of two that meet, one may be the task; three meet in the
+    default task.
     """
     return cached_array(strength, seed)
 
@@ -201,4 +216,5 @@ def covering_array(strength: int = 3, seed: int = SEED) -> tuple[Subset, ...]:
 def cached_array(strength: int, seed: int) -> tuple[Subset, ...]:
     """Makes each array once, whether or not a caller spells the defaults out."""
     first = [Subset.of().levels, everything().levels]
-    return tuple(map(Subset, space().covering_array(strength, seed, first)))
+    array = space(TASKS if strength == 2 else TASKS[:1])
+    return tuple(map(Subset, array.covering_array(strength, seed, first)))

@@ -5,8 +5,15 @@ from random import Random
 
 import pytest
 import subsets
-from covering import FORMS, Space, Trick
-from subsets import SEED, SEED_OF_PAIRS, catalogue, covering_array, everything
+from covering import FORMS, TASK, Space, Trick
+from subsets import (
+    SEED,
+    SEED_OF_PAIRS,
+    TASKS,
+    catalogue,
+    covering_array,
+    everything,
+)
 
 CHOICES = ("none", "dp", "ddp", "fsdp")
 
@@ -61,7 +68,9 @@ def can_be(tricks, known):
         ]
         for name, levels in bound:
             if name not in known:
-                return any(can_be(tricks, known | {name: x}) for x in levels)
+                [there] = (other.levels for other in tricks if other.name == name)
+                left = [level for level in levels if level in there]
+                return any(can_be(tricks, known | {name: x}) for x in left)
             if known[name] not in levels:
                 return False
     return True
@@ -91,7 +100,14 @@ def test_the_array_of_the_catalogue_covers(strength, seed):
     assert rows[0].tricks == []
     assert rows[1] == everything()
     assert len(rows) == len(set(rows))
-    check_array(catalogue(), [row.levels for row in rows], strength)
+    tried = subsets.space(TASKS if strength == 2 else TASKS[:1])
+    assert {row.task for row in rows} == {*tried.tricks[TASK].levels}
+    check_array([*tried.tricks.values()], [row.levels for row in rows], strength)
+
+
+def test_a_trick_without_a_task_that_is_tried_is_out():
+    tricks = [Trick(TASK, ("a",)), Trick("b", works_with={TASK: ("c", "d")})]
+    assert Space(tricks).covering_array(2, seed=0) == [("a", False)]
 
 
 @pytest.mark.proof
@@ -151,7 +167,8 @@ def test_nothing_to_choose():
 def grown(monkeypatch):
     """Returns a function that gives the catalogue other tricks, and rows of other needs."""
     caches = (subsets.space, subsets.cached_array, subsets.all_subsets)
-    nine = {trick.name: trick for trick in catalogue() if trick.name in subsets.CORE}
+    names = (TASK, *subsets.CORE)
+    nine = {trick.name: trick for trick in catalogue() if trick.name in names}
 
     def clear():
         for cached in caches:

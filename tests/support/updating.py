@@ -25,10 +25,10 @@ from unittest import mock
 import copier
 import dunamai
 import yaml
-from covering import FORMS
+from covering import FORMS, TASK
 from hypothesis import strategies as st
 from rendering import PACKAGE, clones_kept, quick_copier, render_version
-from subsets import TRICKS, all_subsets, forms_of, questions, space
+from subsets import TASKS, TRICKS, all_subsets, questions, space
 from torch_tricks.cli import app
 from typer.testing import CliRunner
 from versions import NEW_TRICK, SOURCE, VERSIONS, Hub, git
@@ -311,20 +311,18 @@ def trick_case(seed: int, edits: int) -> Case:
         for tricks in (
             random.sample(sorted(side), n) for n in (1, 2, 3) if n <= len(side)
         )
-        if go_together(inside.symmetric_difference(tricks), form_of(answers))
+        if go_together(inside.symmetric_difference(tricks), answers)
     }
     command = random.choice(sorted(commands))
     return Case(version, version, answers, command, some_edits(random, edits))
 
 
-def go_together(tricks: frozenset[str], form: str) -> bool:
-    """Tells whether a project can have these tricks and no other."""
-    levels = {
-        name: on if name in tricks else off
-        for name, (off, on, *_) in questions().items()
-    }
+def go_together(tricks: frozenset[str], answers: Answers) -> bool:
+    """Tells whether a project with such answers can have these tricks and no other."""
+    levels = {name: levels[name in tricks] for name, levels in questions().items()}
+    levels[TASK] = answers.get(TASK, TASKS[0])
     if FORMS in tricks:
-        levels[FORMS] = form
+        levels[FORMS] = form_of(answers)
     return space().allows(levels)
 
 
@@ -336,9 +334,9 @@ def form_of(answers: Answers) -> str:
 
 
 def some_answers(random: Random) -> Answers:
-    """Chooses a preset in one of four projects, else any subset."""
+    """Chooses a preset and a task in one of four projects, else any subset."""
     if random.randrange(4) == 0:
-        return {"preset": random.choice(PRESETS)}
+        return {"preset": random.choice(PRESETS), TASK: random.choice(TASKS)}
     return random.choice(all_subsets()).answers
 
 
@@ -348,19 +346,20 @@ SIZES = st.integers(1, 12)
 
 
 @cache
-def tricks_of_preset(version: str, preset: str) -> frozenset[str]:
+def tricks_of_preset(version: str, preset: str, task: str) -> frozenset[str]:
     """The tricks of a preset in a version, from the catalogue and what was added since."""
+    rows = [trick for trick in TRICKS if trick.works(TASK, task)]
     tricks = {
         "minimal": set(),
         "recommended": {
             trick.name
-            for trick in TRICKS
-            if trick.recommended and "none" in (forms_of(trick) or ("none",))
+            for trick in rows
+            if trick.recommended and trick.works(FORMS, "none")
         },
         "everything": {
             trick.name
-            for trick in TRICKS
-            if not trick.excludes and "dp" in (forms_of(trick) or ("dp",))
+            for trick in rows
+            if not trick.excludes and trick.works(FORMS, "dp")
         },
     }[preset]
     if preset != "minimal" and version >= "v0.2.0":
@@ -376,7 +375,8 @@ def all_tricks(version: str) -> frozenset[str]:
 def tricks_of(version: str, answers: Answers) -> frozenset[str]:
     """The tricks that answers choose."""
     if answers["preset"] != "custom":
-        return tricks_of_preset(version, answers["preset"])
+        task = answers.get(TASK, TASKS[0])
+        return tricks_of_preset(version, answers["preset"], task)
     forms = {FORMS} if answers[FORMS] != "none" else set()
     return frozenset({*answers["tricks"], *forms})
 

@@ -65,8 +65,14 @@ PRACTICES = ("folders", "csv", "evaluate", "predict")
 
 
 def before_practices(tree: Path) -> None:
-    """A version before the first: all projects have the practices, which are no rows."""
+    """A version before the first: all projects have the practices, which are no rows.
+
+    No task is asked for: all projects are of the first.
+    """
     text = (tree / "copier.yml").read_text(encoding="utf-8")
+    text = re.sub(r"^( {6}tasks: .*| {4}task: tasks)\n", "", text, flags=re.MULTILINE)
+    hidden = "task:\n  type: str\n  when: false\n  default: classification\n"
+    text = re.sub(r"^task:\n(  .*\n)+", hidden, text, flags=re.MULTILINE)
     for name in PRACTICES:
         text = re.sub(rf"^    {name}:\n(?:      .*\n)+", "", text, flags=re.MULTILINE)
         text = text.replace(f"'{name}' in chosen", "true")
@@ -155,8 +161,8 @@ def defaults(tree: Path) -> None:
     replace(
         tree,
         "copier.yml",
-        "default: Image classification with PyTorch",
-        "default: An image classifier",
+        '"classification": "Image classification"',
+        '"classification": "Classification of images"',
     )
     replace(tree, f"{PACKAGE}/log.py.jinja", 'unit="batch"', 'unit="batches"')
     replace(tree, f"{PACKAGE}/files.py.jinja", "import os\n", "import os\nimport sys\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from rendering import all_answers, render, render_version, render_with_copier
-from subsets import ROOT, TRICKS, Subset, covering_array, forms_of
+from subsets import ROOT, TASKS, TRICKS, Subset, covering_array
 from torch_tricks.catalogue import own_questions
 from torch_tricks.conditions import UnknownConstruct, files_in, read_template
 
@@ -21,6 +21,7 @@ def random_answers(number: int) -> dict[str, object]:
     share = drawn.random()
     return {
         "preset": "custom",
+        "task": drawn.choice(TASKS),
         "parallel": drawn.choice(["none", "dp", "ddp", "fsdp"]),
         "tricks": [name for name in listed if drawn.random() < share],
     }
@@ -48,9 +49,10 @@ def check(answers: dict[str, object], directory: Path) -> None:
         assert mode == other_mode, name
 
 
+@pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("preset", PRESETS)
-def test_presets_equal_those_of_copier(preset, tmp_path):
-    check({"preset": preset}, tmp_path)
+def test_presets_equal_those_of_copier(preset, task, tmp_path):
+    check({"preset": preset, "task": task}, tmp_path)
 
 
 @pytest.mark.parametrize("row", range(len(covering_array(3))))
@@ -64,11 +66,16 @@ def test_random_choices_equal_those_of_copier(number, tmp_path):
     try:
         render_with_copier(tmp_path / "allowed", answers)
     except ValueError:
-        form, listed = answers["parallel"], set(answers["tricks"])
-        allowed = Subset.of(parallel=form).named_levels | {
+        task, form = answers["task"], answers["parallel"]
+        listed = {
+            trick.name
+            for trick in TRICKS
+            if trick.works("task", task) and trick.name in answers["tricks"]
+        }
+        allowed = Subset.of(parallel=form, task=task).named_levels | {
             trick.name: {trick.name, *trick.needs} <= listed
             and listed.isdisjoint(trick.excludes)
-            and form in (forms_of(trick) or (form,))
+            and trick.works("parallel", form)
             for trick in TRICKS
             if not trick.choices
         }
@@ -103,7 +110,7 @@ def test_a_tag_that_is_not_known_is_named_with_its_place(line, tmp_path):
 def test_what_cannot_be_asked_or_filled_in_is_an_error(text, tmp_path):
     (tmp_path / "notes.txt.jinja").write_text(text, encoding="utf-8")
     template = read_template(files_in(tmp_path), own_questions())
-    answers = {"chosen": [], "parallel": "none", "author": ""}
+    answers = {"chosen": [], "task": TASKS[0], "parallel": "none", "author": ""}
     with pytest.raises(UnknownConstruct):
         template.render(answers)
 

@@ -2,7 +2,7 @@
 
 import pytest
 from rendering import render_files
-from subsets import TRICKS
+from subsets import TASKS, TRICKS
 from torch_tricks.conditions import choose
 from torch_tricks.catalogue import own_questions
 
@@ -21,10 +21,12 @@ def test_a_row_is_a_line_of_a_list(trick):
     assert trick.wants or not trick.goes_with, f"{trick.name} lacks wants"
 
 
+@pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("preset", ["minimal", "recommended", "everything"])
-def test_a_preset_has_what_its_tricks_need(preset):
+def test_a_preset_has_what_its_tricks_need(preset, task):
     parallel = "dp" if preset == "everything" else "none"
-    chosen = choose(own_questions(), preset, {"parallel": parallel}, [])
+    answers = {"task": task, "parallel": parallel}
+    chosen = choose(own_questions(), preset, answers, [])
     for row in TRICKS:
         assert row.name not in chosen or {*row.needs} <= {*chosen}
 

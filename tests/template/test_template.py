@@ -14,7 +14,7 @@ import jinja2
 import pytest
 from footprint import MODULES
 import yaml
-from subsets import TRICKS, forms_of
+from subsets import TASKS, TRICKS
 from torch_tricks.errors import Refusal
 from torch_tricks.template import read_answers
 from versions import REPOSITORY, SOURCE
@@ -28,9 +28,10 @@ PRESETS = {
     "everything": [
         trick.name
         for trick in TRICKS
-        if not trick.excludes and "dp" in (forms_of(trick) or ["dp"])
+        if not trick.excludes and trick.works("parallel", "dp")
     ],
 }
+"""The tricks of each preset, for a task that each of them works for."""
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -43,6 +44,7 @@ def test_a_preset_decides_on_the_tricks(copie, preset, capsys):
         "package_name": "leaf_diseases",
         "description": "Image classification with PyTorch",
         "author": "",
+        "task": "classification",
         "preset": preset,
     }
     package = result.project_dir / "leaf_diseases"
@@ -54,6 +56,35 @@ def test_a_preset_decides_on_the_tricks(copie, preset, capsys):
     listed = ", ".join(PRESETS[preset]) or "no tricks"
     assert f"Leaf Diseases is ready with {listed}." in message
     assert 'pip install -e ".[dev]" python train.py' in message
+
+
+DESCRIPTIONS = {
+    "classification": "Image classification with PyTorch",
+    "multilabel": "Multi-label image classification with PyTorch",
+    "regression": "Image regression with PyTorch",
+    "segmentation": "Image segmentation with PyTorch",
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("preset", [*PRESETS, "custom"])
+def test_a_preset_has_the_tricks_for_the_task(copie, preset, task, capsys):
+    result = copie.copy({"preset": preset, "task": task})
+    assert result.exception is None
+    assert result.answers["task"] == task
+    assert result.answers["description"] == DESCRIPTIONS[task]
+    begun = PRESETS["recommended" if preset == "custom" else preset]
+    tricks = {trick.name: trick for trick in TRICKS}
+    expected = [name for name in begun if tricks[name].works("task", task)]
+    message = " ".join(capsys.readouterr().err.split())
+    assert f"is ready with {', '.join(expected) or 'no tricks'}." in message
+
+
+def test_a_task_is_asked_for_after_the_name():
+    asked = [n for n, q in QUESTIONS.items() if isinstance(q, dict) and "help" in q]
+    assert asked[:3] == ["project_name", "task", "preset"]
+    assert QUESTIONS["task"]["default"] == TASKS[0] == "classification"
+    assert {*TASKS} <= {*DESCRIPTIONS}
 
 
 def test_recommended_is_the_default_and_marked_as_such():
@@ -88,7 +119,7 @@ def test_the_list_to_tick_says_what_a_trick_is_of_little_use_without():
     environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True)
     environment.filters["to_json"] = json.dumps
     choices = environment.from_string(QUESTIONS["tricks"]["choices"]).render(
-        catalogue=QUESTIONS["catalogue"]["default"], preset="custom", parallel="none"
+        catalogue=QUESTIONS["catalogue"]["default"], preset="custom", refusals={}
     )
     labels = {row["value"]: label for label, row in yaml.safe_load(choices).items()}
     for trick, other in WANTED:
@@ -97,25 +128,32 @@ def test_the_list_to_tick_says_what_a_trick_is_of_little_use_without():
     assert said == {trick.name for trick, _ in WANTED} >= {"freeze", "distillation"}
 
 
-def missing(rows: dict[str, dict[str, Any]], preset: str, parallel: str) -> list[str]:
+def missing(
+    rows: dict[str, dict[str, Any]], preset: str, answers: dict[str, str]
+) -> list[str]:
     """Returns what the tricks that a preset begins with need and do not have."""
-    template = jinja2.Template(QUESTIONS["preset_tricks"]["default"])
-    begun = template.render(catalogue=rows, preset=preset, parallel=parallel)
-    names = yaml.safe_load(begun)
+    known = {"catalogue": rows, "preset": preset, "choice_answers": answers}
+    known["choice_questions"] = QUESTIONS["choice_questions"]["default"]
+    for name in ("refusals", "preset_tricks"):
+        template = jinja2.Template(QUESTIONS[name]["default"])
+        known[name] = yaml.safe_load(template.render(known))
+    names = known["preset_tricks"]
     needed = (need for name in names for need in rows[name].get("needs", ()))
     return [need for need in needed if need not in names]
 
 
 @pytest.mark.parametrize("parallel", ["none", "dp", "ddp", "fsdp"])
+@pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("preset", ["recommended", "everything", "custom"])
-def test_a_preset_has_what_its_tricks_need(preset, parallel):
+def test_a_preset_has_what_its_tricks_need(preset, task, parallel):
     rows = QUESTIONS["catalogue"]["default"]
-    assert missing(rows, preset, parallel) == []
+    answers = {"task": task, "parallel": parallel}
+    assert missing(rows, preset, answers) == []
     bound = {
         "needy": {"recommended": True, "needs": ["lonely"]},
         "lonely": {"excludes": ["amp"]},
     }
-    assert missing(rows | bound, preset, parallel) == ["lonely"]
+    assert missing(rows | bound, preset, answers) == ["lonely"]
 
 
 def test_the_project_is_called_after_its_folder_unless_it_has_a_name(tmp_path):
@@ -206,6 +244,7 @@ def test_nobody_needs_to_trust_the_template():
         ({"author": "Ada\x07"}, "without control characters"),
         ({"author": "Ada "}, "with no space at either end"),
         ({"preset": "best"}, "Invalid choice"),
+        ({"task": "detection"}, "Invalid choice"),
         ({"preset": "custom", "parallel": "tpu"}, "Invalid choice"),
         ({"tricks": "[swa]"}, "add -d preset=custom"),
         ({"preset": "minimal", "tricks": "[]"}, "add -d preset=custom"),
@@ -222,7 +261,15 @@ def test_nobody_needs_to_trust_the_template():
             {"preset": "custom", "tricks": "[lonely, amp]"},
             "lonely excludes amp: choose",
         ),
-        ({"preset": "custom", "tricks": "[shared]"}, "shared needs parallel to be ddp"),
+        (
+            {"preset": "custom", "tricks": "[shared]"},
+            "shared is not for parallel=none: leave it out, or choose parallel=ddp or "
+            "parallel=fsdp",
+        ),
+        (
+            {"preset": "custom", "tricks": "[other]"},
+            "other is not for task=classification: leave it out, or choose task=detection",
+        ),
         ({"preset": "minimal", "parallel": "dp"}, "add -d preset=custom"),
         ({"preset": "everything", "parallel": "ddp"}, "add -d preset=custom"),
     ],
@@ -247,6 +294,7 @@ def bound(tmp_path_factory):
         "needy": row | {"title": "Needy", "needs": ["swa"]},
         "lonely": row | {"title": "Lonely", "excludes": ["amp"]},
         "shared": row | {"title": "Shared", "forms": ["ddp", "fsdp"]},
+        "other": row | {"title": "Other", "tasks": ["detection"]},
     }
     text = yaml.safe_dump(questions, sort_keys=False, allow_unicode=True)
     (template / "copier.yml").write_text(text, encoding="utf-8")
