@@ -192,7 +192,14 @@ def test_the_types_of_every_row_check(part, tmp_path, mypy, phase):
 
 
 def check_the_types(subsets, directory, mypy, phase):
-    for subset in subsets:
+    def ignored(subset):
+        """Modules that torch imports, and some projects say to have no types.
+
+        Where that changes, mypy reads the whole of torch again.
+        """
+        return "export" in subset.tricks, "tensorboard" in subset.tricks
+
+    for subset in sorted(subsets, key=ignored):
         project = render_subset(directory / str(subset), subset)
         with phase("mypy"):
             said = python(project, *mypy)

@@ -10,7 +10,7 @@ from subsets import ROOT
 
 pytestmark = pytest.mark.proof
 
-FILES = ("tests/projects/test_covering.py", "tests/projects/test_faults.py")
+FILE = "tests/projects/test_faults.py"
 
 
 @pytest.fixture(scope="module")
@@ -21,16 +21,7 @@ def collected():
     def collect(share, seed):
         own = {"TORCH_TRICKS_SHARE": share, "TORCH_TRICKS_SEED": seed}
         result = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "--collect-only",
-                "-q",
-                "-m",
-                "proof",
-                *FILES,
-            ],
+            [sys.executable, "-m", "pytest", "--collect-only", "-qm", "proof", FILE],
             capture_output=True,
             check=True,
             cwd=ROOT,

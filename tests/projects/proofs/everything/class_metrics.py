@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from leaf_diseases.class_report import draw_confusion
+from leaf_diseases.report import draw_confusion
 from matplotlib.axes import Axes
 
 COUNTS = [[3, 0, 1, 0], [1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
