@@ -1,4 +1,4 @@
-"""How shapes are drawn: their outlines and colours."""
+"""How shapes are drawn."""
 
 import numpy as np
 
