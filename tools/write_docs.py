@@ -23,7 +23,7 @@ from typing import Any
 
 from footprint import footprint
 from rendering import PACKAGE, render
-from subsets import ROOT, TRICKS, everything, questions
+from subsets import ROOT, TRICKS, everything, questions, task_of
 from torch_tricks.catalogue import Trick
 from torch_tricks.measuring.comparing import compare
 
@@ -247,14 +247,30 @@ def section_of(trick: Trick) -> Path:
 
 
 def written_section(trick: Trick, text: str) -> str:
-    """Returns a section with its code and flags as they should be, of each choice in turn."""
+    """Returns a section with its code and flags as they should be, of each choice in turn.
+
+    Those in the branch of another task than the first that the trick works for stay as they are.
+    """
     choices = iter(trick.choices or (None,))
 
-    def lines(_: re.Match[str]) -> str:
+    def lines(match: re.Match[str]) -> str:
+        if any(task != task_of(trick) for task in tasks_around(text[: match.start()])):
+            return match[0]
         listed = footprint(trick.name, next(choices)).lines
         return listed.replace(f"{PACKAGE}/", "{{ package_name }}/")
 
     return LISTED.sub(lines, text)
+
+
+def tasks_around(before: str) -> list[str]:
+    """Returns the tasks that the conditions around the end of a text ask for."""
+    stack: list[str] = []
+    for word, condition in re.findall(r"\{% (if|elif|else|endif)\b(.*?)%\}", before):
+        if word != "if":
+            stack.pop()
+        if word != "endif":
+            stack.append(condition)
+    return re.findall(r'task == "(\w+)"', "".join(stack))
 
 
 def write() -> None:

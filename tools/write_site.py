@@ -53,7 +53,7 @@ INCLUDED = re.compile(
 
 def pages(root: Path = ROOT) -> dict[str, str]:
     """Returns the pages of the site by their place in the repository."""
-    folders = ("docs", "docs/tricks", "docs/recipes")
+    folders = ("docs", "docs/tasks", "docs/tricks", "docs/recipes")
     handbook = [page for folder in folders for page in root.glob(f"{folder}/*.md")]
     names = sorted(path.relative_to(root).as_posix() for path in handbook)
     return {name: name.removeprefix("docs/") for name in names} | ELSEWHERE
@@ -134,11 +134,13 @@ def navigation(staged: dict[str, str]) -> list[Any]:
         {group: [{t.title: f"tricks/{t.name}.md"} for t in rows]}
         for group, rows in groups
     ]
+    tasks = [page.removesuffix(".md") for page in title_of if page.startswith("tasks/")]
     return [
         {"Home": "index.md"},
         {"Pick tricks": "pick/index.html"},
         {"Get started": "start.md"},
         {"Tricks": ["tricks/index.md", *tricks]},
+        {"Tasks": titled(*tasks)},
         {"Guides": ["handbook.md", *titled(*GUIDES)]},
         {"Recipes": ["recipes/index.md", *titled(*(f"recipes/{n}" for n in RECIPES))]},
         {"Figures": titled(*FIGURES)},

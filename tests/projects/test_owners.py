@@ -261,19 +261,19 @@ def an_auxiliary_output() -> Edit:
 
     def forward(self, images: Tensor) -> Any:
         features = self.features(images).amax(dim=(2, 3))
-        logits = self.classifier(self.dropout(features))
-        return (logits, self.auxiliary(features)) if self.training else logits
+        outputs = self.classifier(self.dropout(features))
+        return (outputs, self.auxiliary(features)) if self.training else outputs
 
 
 def conv_block("""
     losses = """(inputs)
-    main, *others = logits if isinstance(logits, tuple) else (logits,)
-    logits = main.float()
-    loss, sums = run.criterion(logits, targets)
+    main, *others = outputs if isinstance(outputs, tuple) else (outputs,)
+    outputs = main.float()
+    loss, sums = run.criterion(outputs, targets)
     for other in others:
         loss = loss + 0.4 * run.criterion(other.float(), targets)[0]
 """
-    loss = "(inputs).float()\n    loss, sums = run.criterion(logits, targets)\n"
+    loss = "(inputs).float()\n    loss, sums = run.criterion(outputs, targets)\n"
     return {
         f"{PACKAGE}/models/networks.py": [
             ("def conv_block(", model),

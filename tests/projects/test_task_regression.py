@@ -1,0 +1,255 @@
+"""Regression on image files of one's own: metrics, scripts, ranks, kills and wrong input."""
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+import training
+from PIL import Image
+from rendering import render_subset
+from subsets import Subset
+
+TASK = "regression"
+NAMES = ("age", "price")
+COUNT, SIZE = 60, 16
+TRICKS = ("csv", "evaluate", "predict", "resume", "seeding", "metrics", "export")
+FLAGS = (
+    *("--data", "csv", "--label-columns", *NAMES, "--image-size", SIZE),
+    *("--epochs", 2, "--batch-size", 8, "--num-workers", 0, "--device", "cpu"),
+    *("--log-every", 1, "--keep-checkpoints", 99, "--checkpoint-every", 1),
+)
+
+
+@pytest.fixture(scope="session")
+def photos(tmp_path_factory):
+    """Images whose red says their age, and their green their price."""
+    directory = tmp_path_factory.mktemp("photos")
+    rng = np.random.default_rng(0)
+    rows = []
+    for number in range(COUNT):
+        age, price = rng.uniform(0, 90), rng.normal(5e5, 1e5)
+        pixels = rng.normal(0, 20, (SIZE, SIZE, 3))
+        pixels += [age / 90 * 255, (price - 2e5) / 6e5 * 255, 128]
+        image = Image.fromarray(pixels.clip(0, 255).astype(np.uint8))
+        image.save(directory / f"{number:02}.png")
+        rows.append((f"{number:02}.png", f"{age:.2f}", f"{price:.0f}"))
+    write_rows(directory / "labels.csv", rows)
+    return directory
+
+
+def write_rows(path, rows, header=("path", *NAMES)):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+def read_rows(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return {
+            row["path"]: [float(row[n]) for n in NAMES] for row in csv.DictReader(file)
+        }
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory):
+    subset = Subset.of(*TRICKS, task=TASK)
+    return render_subset(tmp_path_factory.mktemp("regression") / "project", subset)
+
+
+@pytest.fixture(scope="session")
+def run(project, photos, zygote, tmp_path_factory):
+    """The directory of a trained run."""
+    directory = tmp_path_factory.mktemp("runs") / "run"
+    flags = (*FLAGS, "--data-dir", photos, "--run-dir", directory)
+    training.train(zygote.run, project, *flags)
+    return directory
+
+
+def output_of(zygote, project, *arguments):
+    result = zygote.run(project, *arguments, "--device", "cpu")
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def predictions_of(zygote, project, photos, weights):
+    """What predict.py says of all images, by their names."""
+    options = ("--weights", weights, "--format", "csv")
+    rows = output_of(zygote, project, "predict.py", photos, *options).splitlines()
+    header, *rows = csv.reader(rows)
+    assert header == ["path", *NAMES]
+    return {path.rpartition("/")[2]: [*map(float, cells)] for path, *cells in rows}
+
+
+def test_metrics_are_those_of_scikit_learn_on_what_is_predicted(
+    run, project, photos, zygote
+):
+    from sklearn import metrics  # It takes a second, which not every worker needs.
+
+    options = ("--split", "all", "--json")
+    said = output_of(zygote, project, "evaluate.py", run / "model.pt", *options)
+    found = json.loads(said)
+    predicted = predictions_of(zygote, project, photos, run / "model.pt")
+    truth = read_rows(photos / "labels.csv")
+    assert found["images"] == len(predicted) == COUNT
+    outputs = np.array([predicted[name] for name in truth])
+    targets = np.array([*truth.values()])
+    kept = {"multioutput": "raw_values"}
+    expected = {
+        "error": metrics.mean_absolute_error(targets, outputs, **kept),
+        "rmse": metrics.root_mean_squared_error(targets, outputs, **kept),
+        "r2": metrics.r2_score(targets, outputs, **kept),
+    }
+    for name, values in expected.items():
+        assert found[name] == pytest.approx(values.mean(), rel=1e-5, abs=1e-5)
+        each = [number[name] for number in found["numbers"].values()]
+        assert each == pytest.approx(values, rel=1e-5, abs=1e-5)
+    errors = np.abs(outputs - targets)
+    for place, number in enumerate(found["numbers"].values()):
+        for part in number["ranges"]:
+            low, high = part["from"] or -np.inf, part["to"] or np.inf
+            inside = (targets[:, place] >= low) & (targets[:, place] < high)
+            assert part["images"] == inside.sum()
+            if part["images"]:
+                mean = errors[inside, place].mean()
+                assert part["error"] == pytest.approx(mean, rel=1e-5)
+
+
+def test_evaluate_finds_the_numbers_of_training(run, project, zygote):
+    said = output_of(zygote, project, "evaluate.py", run / "model.pt", "--json")
+    found = json.loads(said)
+    report = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
+    assert {name: found[name] for name in report.keys() - {"epoch", "step"}} == {
+        name: value for name, value in report.items() if name not in ("epoch", "step")
+    }
+    assert (run / "scatter.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_exported_files_predict_in_the_units_of_the_targets(
+    run, project, photos, zygote, tmp_path
+):
+    import onnxruntime
+
+    result = zygote.run(
+        project, "export.py", run / "model.pt", "--output-dir", tmp_path, timeout=120
+    )
+    assert result.returncode == 0, result.stderr
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    predicted = predictions_of(zygote, project, photos, run / "model.pt")
+    files = sorted(predicted)[:5]
+    pixels = [np.array(Image.open(photos / f)).transpose(2, 0, 1) for f in files]
+    [found] = session.run(["numbers"], {"images": np.stack(pixels)})
+    expected = np.array([predicted[name] for name in files])
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    names = session.get_modelmeta().custom_metadata_map["names"]
+    assert json.loads(names) == [*NAMES]
+
+
+def test_a_killed_run_goes_on_bit_for_bit(run, project, photos, zygote, tmp_path):
+    flags = (*FLAGS, "--data-dir", photos, "--run-dir", tmp_path / "run")
+    again = (*flags, "--resume", "auto")
+    for seconds in (0.5, 1, 1.5):
+        zygote.run(project, "train.py", *again, kill_after=seconds)
+    training.train(zygote.run, project, *again)
+    training.check_same_run(run, tmp_path / "run")
+    # And from a checkpoint in the middle of an epoch.
+    [checkpoint] = run.glob("checkpoints/step-00000003*")
+    more = ("--resume", checkpoint, "--run-dir", tmp_path / "branch")
+    training.train(zygote.run, project, *flags, *more)
+    training.check_same_run(run, tmp_path / "branch")
+
+
+@pytest.mark.parametrize("form", ["ddp", "fsdp"])
+def test_two_ranks_agree_with_one(form, photos, zygote, tmp_path):
+    runs = []
+    for kind in ("none", form):
+        subset = Subset.of("csv", "metrics", "seeding", parallel=kind, task=TASK)
+        project = render_subset(tmp_path / kind, subset)
+        directory = tmp_path / f"{kind}-run"
+        flags = ("--data", "csv", "--label-columns", *NAMES, "--data-dir", photos)
+        # The linear model that both train takes images of this size.
+        flags += (
+            *("--image-size", training.IMAGE_SIZE, "--epochs", 2, "--batch-size", 8),
+            *("--num-workers", 0, "--device", "cpu", "--run-dir", directory),
+        )
+        processes = 1 if kind == "none" else 2
+        result = training.run_ranks(
+            zygote.run, project, *flags, events="comparable", processes=processes
+        )
+        assert (result.returncode, result.stderr) == (0, "")
+        runs.append(directory)
+    training.check_close_runs(*runs)
+    reports = [json.loads((run / "metrics.json").read_text()) for run in runs]
+    for name, number in reports[0]["numbers"].items():
+        other = reports[1]["numbers"][name]
+        assert number["error"] == pytest.approx(other["error"], rel=1e-6)
+        images = [[part["images"] for part in n["ranges"]] for n in (number, other)]
+        assert images[0] == images[1]
+
+
+GOOD = [(f"{n:02}.png", f"{n}", f"{n * n}") for n in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "flags", "message"),
+    [
+        ([*GOOD, ("09.png", "old", "1")], (), "line 10 (age is 'old', and no finite"),
+        ([*GOOD, ("09.png", "1", "NaN")], (), "line 10 (price is 'NaN', and no finite"),
+        ([*GOOD, ("09.png", "", "1")], (), "line 10 (age is an empty cell)"),
+        ([*GOOD, ("09.png", "1", "1e99")], (), "line 10 (price is '1e99', and no fin"),
+        ([*GOOD, GOOD[3]], (), "images in more than one row (1): mend 03.png"),
+        ([*GOOD, ("99.png", "1", "1")], (), "(1): mend 99.png"),
+        ([(p, a, "5") for p, a, _ in GOOD], (), "price is the same for all training"),
+        (GOOD, ("--label-columns", "age", "size"), "has no column size: name one of"),
+        (GOOD, ("--label-columns", "age", "age"), "names a column twice"),
+        (GOOD, ("--data", "shapes", "--geometry"), "--geometry would move the shapes"),
+    ],
+)
+def test_wrong_input_is_refused_in_one_line(
+    rows, flags, message, project, photos, zygote, tmp_path
+):
+    path, directory = tmp_path / "labels.csv", tmp_path / "run"
+    write_rows(path, rows)
+    data = ("--data-dir", photos, "--labels", path, "--run-dir", directory)
+    result = zygote.run(project, "train.py", *FLAGS, *data, *flags)
+    assert result.returncode == 1
+    assert re.fullmatch(r"error: .*\n", result.stderr), result.stderr
+    assert message in result.stderr
+    assert not directory.exists()
+
+
+def test_other_lists_need_the_numbers_that_were_learned(
+    run, project, photos, zygote, tmp_path
+):
+    rows = read_rows(photos / "labels.csv")
+    turned = [(name, price, age) for name, (age, price) in rows.items()]
+    write_rows(tmp_path / "turned.csv", turned, ("path", "price", "age"))
+    options = (run / "model.pt", "--labels", tmp_path / "turned.csv", "--json")
+    columns = ("--label-columns", "price", "age")
+    found = output_of(zygote, project, "evaluate.py", *options, *columns)
+    same = output_of(
+        zygote, project, "evaluate.py", *options[:1], *("--split", "all"), "--json"
+    )
+    assert json.loads(found)["error"] == json.loads(same)["error"]
+    for columns, message in {
+        ("price",): "the images have no age, which the model predicts",
+        ("age", "cost"): "has no column cost",
+    }.items():
+        arguments = (*options, "--label-columns", *columns, "--device", "cpu")
+        result = zygote.run(project, "evaluate.py", *arguments)
+        assert result.returncode == 1
+        assert message in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.proof
+def test_the_shapes_are_learned(zygote, tmp_path):
+    """With the defaults, in minutes: the mean absolute error is below a pixel of 32."""
+    subset = Subset.of("amp", "csv", "resume", "seeding", task=TASK)
+    project = render_subset(tmp_path / "project", subset)
+    training.train(
+        *(lambda *arguments: zygote.run(*arguments, timeout=900), project),
+        *("--epochs", 3, "--device", "cpu", "--run-dir", tmp_path / "run"),
+    )
+    *_, last = training.read_metrics(tmp_path / "run")
+    assert last["val_error"] < 1
+    assert last["val_r2"] > 0.9
