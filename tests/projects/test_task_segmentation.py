@@ -1,7 +1,7 @@
 """Segmentation on own files: it learns, goes on bit for bit, and its parts agree."""
 
 import csv
-import importlib.util
+import importlib
 import json
 import subprocess
 import sys
@@ -229,7 +229,7 @@ def test_other_data_must_have_the_classes(project, zygote):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_metrics_are_those_of_scikit_learn(seed, metrics_module):
+def test_metrics_are_those_of_scikit_learn(seed, metrics_modules):
     from sklearn import metrics
 
     rng = torch.Generator().manual_seed(seed)
@@ -240,19 +240,20 @@ def test_metrics_are_those_of_scikit_learn(seed, metrics_module):
     targets[(targets == absent) | (targets == unknown)] = unpredicted
     logits[:, [unpredicted, unknown]] = -9
     targets[torch.rand(targets.shape, generator=rng) < 0.2] = 255
-    counts = metrics_module.count_confusion(logits, targets)
+    pixels, classes = metrics_modules
+    counts = pixels.count_pairs(logits, targets)
     valid, every = targets != 255, list(range(8))
     truth, predicted = targets[valid], logits.argmax(dim=1)[valid]
     matrix = metrics.confusion_matrix(truth, predicted, labels=every)
     assert counts.tolist() == matrix.tolist()
-    found = metrics_module.scores_by_class(counts)
+    found = classes.scores_by_class(counts)
     options = {"labels": every, "zero_division": 0}
     iou = metrics.jaccard_score(truth, predicted, average=None, **options)
     assert found["iou"].tolist() == pytest.approx(iou, rel=1e-12)
     others = metrics.precision_recall_fscore_support(truth, predicted, **options)
     for name, values in zip(("precision", "recall", "dice"), others, strict=False):
         assert found[name].tolist() == pytest.approx(values, rel=1e-12)
-    means = metrics_module.mean_scores(counts)
+    means = pixels.pixel_metrics(counts) | {"mean_dice": classes.mean_dice(counts)}
     macro = {"average": "macro", "zero_division": 0}
     expected = {
         "pixel_accuracy": metrics.accuracy_score(truth, predicted),
@@ -263,14 +264,19 @@ def test_metrics_are_those_of_scikit_learn(seed, metrics_module):
 
 
 @pytest.fixture(scope="module")
-def metrics_module(tmp_path_factory):
+def metrics_modules(tmp_path_factory):
     project = tmp_path_factory.mktemp("metrics") / "project"
     render_subset(project, Subset.of("metrics", task=TASK))
-    path = project / PACKAGE / "class_metrics.py"
-    spec = importlib.util.spec_from_file_location("pixel_metrics", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    package = project.rename(project.with_name("segmenting")) / PACKAGE
+    names = ("pixel_metrics", "class_metrics")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(package.parent)
+        for name in [n for n in sys.modules if n.partition(".")[0] == PACKAGE]:
+            patch.delitem(sys.modules, name)
+        modules = [importlib.import_module(f"{PACKAGE}.{name}") for name in names]
+        for name in [n for n in sys.modules if n.partition(".")[0] == PACKAGE]:
+            del sys.modules[name]
+    return modules
 
 
 @pytest.mark.proof
