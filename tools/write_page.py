@@ -14,7 +14,13 @@ from typing import Any
 
 from jinja2 import TemplateError
 from markdown import markdown
-from torch_tricks.catalogue import Trick, own_catalogue, own_questions, read_catalogue
+from torch_tricks.catalogue import (
+    Trick,
+    choice_questions,
+    own_catalogue,
+    own_questions,
+    read_catalogue,
+)
 from torch_tricks.conditions import (
     PLACE,
     PLACES,
@@ -146,8 +152,7 @@ def read(template: Template, questions: Mapping[str, Any]) -> dict[str, Any]:
         "files": [[path, *file] for path, file in files.items()],
         "tricks": [shown(trick) for trick in tricks.values()],
         "presets": choices_of(questions["preset"]),
-        "descriptions": descriptions_of(questions),
-        "questions": [question_of(name, questions) for name in template.choices],
+        **answers_in(questions),
         "reserved": sorted(reserved_names(own_version())),
         "given": given,
     }
@@ -189,30 +194,39 @@ def shown(trick: Trick) -> dict[str, Any]:
     return {entry: value for entry, value in values.items() if value}
 
 
-def descriptions_of(questions: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the description that a project of each task has by default."""
-    ask = Expressions(questions)
-    return {
-        task: ask.default("description", {"task": task})
-        for task in choices_of(questions["task"])
-    }
-
-
-def question_of(name: str, questions: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a question with choices: what it has by default in each preset, and which ask it.
+def answers_in(questions: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the questions with choices, and the default description for each task.
 
     Raises:
         UnknownConstruct: Jinja's sandbox refuses an expression.
     """
-    presets = {preset: {"preset": preset} for preset in choices_of(questions["preset"])}
     try:
         ask = Expressions(questions)
-        defaults = {preset: ask.default(name, one) for preset, one in presets.items()}
-        asked = [preset for preset, one in presets.items() if ask.asks(name, one)]
+        return {
+            "descriptions": {
+                task: ask.default("description", {"task": task})
+                for task in choices_of(questions["task"])
+            },
+            "questions": [
+                question_of(name, questions, ask)
+                for name in choice_questions(questions)
+            ],
+        }
     except TemplateError as error:
         raise UnknownConstruct(f"copier.yml: {error}") from error
-    choices = choices_of(questions[name])
-    return {"name": name, "choices": choices, "defaults": defaults, "asked": asked}
+
+
+def question_of(
+    name: str, questions: Mapping[str, Any], ask: Expressions
+) -> dict[str, Any]:
+    """Returns a question with choices: what it has by default in each preset, and which ask it."""
+    presets = {preset: {"preset": preset} for preset in choices_of(questions["preset"])}
+    return {
+        "name": name,
+        "choices": choices_of(questions[name]),
+        "defaults": {preset: ask.default(name, presets[preset]) for preset in presets},
+        "asked": [preset for preset in presets if ask.asks(name, presets[preset])],
+    }
 
 
 def choices_of(question: Mapping[str, Any]) -> dict[str, str]:

@@ -29,7 +29,7 @@ from versions import REPOSITORY
 WRONG = [
     ("[swa]", "swa needs amp"),
     ("[accumulation, mixup]", "mixup excludes accumulation"),
-    ("[prefetcher]", "prefetcher needs parallel"),
+    ("[prefetcher]", "parallel=ddp or parallel=fsdp"),
     ("[amp, sva]", "sva"),
 ]
 """Lists that the strict template refuses."""

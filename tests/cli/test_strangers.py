@@ -176,6 +176,7 @@ def stranger(attack, tmp_path, monkeypatch):
         "author": "/nowhere-at-all",
         "description": "../../above",
         "package_name": "leaves",
+        "task": "classification",
         "parallel": "none",
         "preset": "custom",
         "tricks": ["folders"],

@@ -143,7 +143,7 @@ TRAIN_ERRORS = {
     "--run-dir . --resume auto": ". holds train.py: pass another --run-dir",
     "--resume missing.pt": "there is no file missing.pt: pass another",
     "--resume file": "file is damaged, or holds more than tensors",
-    "--resume folder": "there is no file folder: pass another",
+    "--resume folder": "there is no checkpoint in folder: pass the directory of a run that has one",
     f"--resume {LONG}": "is damaged, or holds more than tensors",
     "--settings missing.toml": "settings from missing.toml: correct the file (FileNotFound",
     "--settings file": "cannot take settings from file: correct the file (TOMLDecodeError",

@@ -1,7 +1,7 @@
 """Other tasks than classification, as owners write them with the README in hand.
 
-`own_tasks` has the files that the README lists: task.py, a data set, the small world of the
-tests and the tests of the task. Masks have a network, too.
+`own_tasks` has the files that the README lists: task.py, a data set, the targets of the tests
+and the tests of the task. Masks have a network and a small world, too.
 """
 
 import csv
@@ -26,13 +26,7 @@ FILES = Path(__file__).with_name("own_tasks")
 TASKS = {"two_numbers": "r2", "labels": "f1", "masks": "iou"}
 """Each with the metric that decides, which is 1 at best."""
 
-SMALL_TARGETS = {
-    "two_numbers": "number / 5, 1 - number / 5",
-    "labels": "tuple(float(number >> bit & 1) for bit in range(3))",
-}
-"""Targets in the small world, of images of a kind from 0 to 5."""
-
-IMPORT = "from ..task import output_size\n"
+IMPORT = "from ..settings import Settings\n"
 MODEL = "        model: nn.Module = SmallCNN(outputs)\n"
 BRANCH = """    elif name == "pixels":
         model = PixelCNN(outputs)
@@ -67,12 +61,10 @@ def change_task(
         ("DATASETS = {\n", f"DATASETS = {{\n{row}"),
         ("from .own_images", "from .own_data import open_own\nfrom .own_images"),
     )
-    small_world = project / "tests/small_world.py"
-    if task in SMALL_TARGETS:
-        old, new = "    return number\n", f"    return {SMALL_TARGETS[task]}\n"
-        replace(small_world, (old, new))
+    shutil.copy(files / "small_targets.py", project / "tests/small_targets.py")
+    if task != "masks":
         return
-    shutil.copy(files / "small_world.py", small_world)
+    shutil.copy(files / "small_world.py", project / "tests/small_world.py")
     shutil.copy(files / "pixel_cnn.py", package / "models/pixel_cnn.py")
     replace(
         package / "models/networks.py",
@@ -233,7 +225,7 @@ def test_two_ranks_of_a_task_agree_with_one(task, form, tmp_path, zygote):
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("task", SMALL_TARGETS, indirect=True)
+@pytest.mark.parametrize("task", ["two_numbers", "labels"], indirect=True)
 def test_a_task_of_an_owner_goes_with_everything(task, tmp_path, zygote):
     """But with metrics of classes. Masks have no use for some tricks."""
     project = render_subset(tmp_path / "project", everything(metrics=False))

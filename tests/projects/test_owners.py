@@ -132,9 +132,15 @@ DATASETS = {
 def regression() -> Edit:
     task = '''"""The task, which is to tell a number."""
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 import torch
+from pydantic import BaseModel
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from .settings import Settings
 
 METRICS = {"loss": ".4f", "error": ".3f"}
 RESULT = "error"
@@ -142,19 +148,62 @@ BEST = min
 PREDICTION = {"value": ".3f"}
 OUTPUT = "values"
 TARGET_DTYPE = torch.float32
-TARGET_IS_CLASS = False
+LABEL_FLAGS = "--label-column"
 
 
-def parse_target(label: str, classes: dict[str, int]) -> float:
-    return float(label)
+class PredictionOptions(BaseModel, frozen=True):
+    """There are none."""
+
+
+class Task(NamedTuple):
+    names: list[str]
+
+    @classmethod
+    def of(cls, train: Any, val: Any) -> "Task":
+        return cls(train.names)
+
+    @property
+    def outputs(self) -> int:
+        return 1
+
+    def make_criterion(self) -> "Criterion":
+        return Criterion()
+
+    def interpret(self, outputs: Tensor, options: object) -> list[tuple[float]]:
+        return [(outputs.item(),)]
+
+    def make_activation(self) -> nn.Module:
+        return nn.Identity()
+
+
+def label_columns(settings: Settings) -> list[str]:
+    return [settings.label_column]
+
+
+def parse_label(cells: list[str], settings: Settings) -> float:
+    return float(cells[0])
+
+
+def number_labels(labels: list[float]) -> tuple[list[float], list[str]]:
+    return labels, ["value"]
+
+
+def translate(target: float, numbers: list[int]) -> float:
+    return target
+
+
+def group_of(target: float) -> None:
+    return None
+
+
+def describe_targets(
+    train: Sequence[float], val: Sequence[float], names: list[str]
+) -> list[str]:
+    return [f"{min(train)} to {max(train)}"]
 
 
 def derive(sums: dict[str, Tensor], samples: int) -> dict[str, float]:
     return {name: value.item() / samples for name, value in sums.items()}
-
-
-def output_size(classes: list[str]) -> int:
-    return 1
 
 
 class Criterion(nn.Module):
@@ -166,12 +215,8 @@ class Criterion(nn.Module):
         return loss, {"error": (values - targets).abs().sum()}
 
 
-def interpret(outputs: Tensor, classes: list[str], top: int) -> list[tuple[float]]:
-    return [(outputs.item(),)]
-
-
-def activate(outputs: Tensor) -> Tensor:
-    return outputs
+def distance(outputs: Tensor, taught: Tensor, temperature: float) -> Tensor:
+    return (outputs - taught).square().sum()
 '''
     return {f"{PACKAGE}/task.py": [("*", task)]}
 

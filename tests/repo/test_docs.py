@@ -163,6 +163,9 @@ def test_the_readme_of_every_project_has_whole_sections():
     for subset in all_subsets():
         answers = subset.answers
         answers |= {"chosen": subset.tricks, "catalogue": catalogue}
+        answers["choice_answers"] = {
+            name: answers[name] for name in ("task", "parallel")
+        }
         for name, value in computed.items():
             answers[name] = value(**answers)
         text = template.render(**names, **answers)

@@ -484,6 +484,15 @@ class TestForm:
         page.click("[data-tab=get]")
         assert page.evaluate("document.documentElement.scrollHeight") == 360
 
+    def test_all_choices_of_a_question_have_room(self, show, written):
+        page = show(written)
+        for width in (1440, 390, 320):
+            page.set_viewport_size({"width": width, "height": 800})
+            cut = """() => [...document.querySelectorAll(".segments > div")]
+                .filter((one) => one.scrollWidth > one.clientWidth)
+                .map((one) => one.innerText)"""
+            assert page.evaluate(cut) == [], width
+
     def test_focus_on_a_preset_stays_on_the_screen(self, show, written):
         page = show(written)
         page.evaluate("element('tricks').scrollTop = 1e6")

@@ -12,9 +12,9 @@ from itertools import pairwise
 
 from covering import FORMS, TASK
 from rendering import PACKAGE, render_files
-from subsets import TRICKS, Subset, everything, forms_of, questions, task_of
+from subsets import TASKS, TRICKS, Subset, everything, forms_of, questions, task_of
 from torch_tricks.catalogue import Trick
-from torch_tricks.conditions import own_template
+from torch_tricks.conditions import own_template, parse, simplified
 
 SETTINGS = f"{PACKAGE}/settings.py"
 
@@ -46,14 +46,19 @@ class Footprint:
 
 
 def modules() -> dict[str, list[str]]:
-    """Returns the modules that come with one trick alone, by its name, as `optim/swa`."""
+    """Returns the modules that come with one trick alone, by its name, as `optim/swa`.
+
+    They are those of the default task.
+    """
     found: dict[str, list[str]] = {}
     for source in own_template().sources:
-        asked = source.condition[-1][0] if source.condition else ""
+        asked = source.condition[-1][0] if source.condition else "True"
+        left = simplified(parse(asked), {TASK: TASKS[0]})
+        asked = "" if isinstance(left, bool) else ast.unparse(left)
         path = re.fullmatch(
             r"\{\{ package_name \}\}/(.*(?<!__init__))\.py", source.target
         )
-        trick = re.fullmatch(r'"(\w+)" in chosen|(\w+) == "\w+"', asked)
+        trick = re.fullmatch(r"'(\w+)' in chosen|(\w+) == '\w+'", asked)
         if path and trick:
             found.setdefault(trick[1] or trick[2], []).append(path[1])
     return found

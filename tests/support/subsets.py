@@ -34,11 +34,11 @@ CORE = (
 )
 """The tricks of which every subset is trained before a release."""
 
-SEED = 21
-"""The seed of the array that `make test` trains: 50 rows of strength 3."""
+SEED = 3
+"""The seed of the array that `make test` trains: 48 rows of strength 3."""
 
-SEED_OF_PAIRS = 191
-"""The seed of the rows of strength 2. The own tests of two of them run in `make test`."""
+SEED_OF_PAIRS = 13
+"""The seed of the 18 rows of strength 2. The own tests of two of them run in `make test`."""
 
 PROOF_SEED = int(os.environ.get("TORCH_TRICKS_SEED") or SEED)
 """The seed of the subsets that `make proof` tries. conftest.py draws another one each time."""
@@ -188,7 +188,7 @@ def without_core(subset: Subset) -> dict[str, Level]:
 def everything(**answers: Level) -> Subset:
     """The subset of the preset `everything`, or with other answers to some questions."""
     fixed = {TASK: TASKS[0], FORMS: questions()[FORMS][1]} | answers
-    wanted = {name: levels[1] for name, levels in questions().items()}
+    wanted = {name: levels[-1] for name, levels in questions().items()}
     return Subset(space().choose(fixed, wanted))
 
 

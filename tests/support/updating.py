@@ -333,10 +333,14 @@ def form_of(answers: Answers) -> str:
     return first if form == "none" else form
 
 
-def some_answers(random: Random) -> Answers:
-    """Chooses a preset and a task in one of four projects, else any subset."""
-    if random.randrange(4) == 0:
-        return {"preset": random.choice(PRESETS), TASK: random.choice(TASKS)}
+def some_answers(random: Random, task: str | None = None) -> Answers:
+    """Chooses a preset and a task in one of four projects, else any subset.
+
+    Args:
+        task: the only task to choose; those of subsets is the default.
+    """
+    if random.randrange(4) == 0 or task not in (None, TASKS[0]):
+        return {"preset": random.choice(PRESETS), TASK: task or random.choice(TASKS)}
     return random.choice(all_subsets()).answers
 
 

@@ -1,24 +1,6 @@
-"""Shapes and colours that images are drawn from."""
+"""How shapes are drawn."""
 
 import numpy as np
-
-SHAPES = ["circle", "cross", "ring", "square", "star", "triangle"]
-"""Shapes that `inside` knows."""
-
-
-def pixel_centres(image_size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns x and y of the pixels of a square image, from -0.5 to 0.5."""
-    axis = (np.arange(image_size, dtype=np.float32) + 0.5) / image_size - 0.5
-    y, x = np.meshgrid(axis, axis, indexing="ij")
-    return x, y
-
-
-def rotate(x: np.ndarray, y: np.ndarray, angle: float) -> tuple[np.ndarray, np.ndarray]:
-    """Returns points in the coordinates of axes that are turned by an angle."""
-    return (
-        x * np.cos(angle) + y * np.sin(angle),
-        y * np.cos(angle) - x * np.sin(angle),
-    )
 
 
 def inside(shape: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -39,14 +21,10 @@ def inside(shape: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
             return np.maximum(abs(x) * np.sqrt(3) + y, -2 * y) < 1
 
 
-def draw_colour(rng: np.random.Generator) -> np.ndarray:
-    """Draws an RGB colour of shape (3, 1, 1)."""
-    return rng.uniform(0, 255, size=(3, 1, 1))
-
-
-def draw_contrast(rng: np.random.Generator, colour: np.ndarray) -> np.ndarray:
-    """Draws another colour, which differs clearly from a first one in one channel."""
-    other = draw_colour(rng)
+def contrasting_colours(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draws two RGB colours of shape (3, 1, 1) that differ clearly in one channel."""
+    first = rng.uniform(0, 255, size=(3, 1, 1))
+    second = rng.uniform(0, 255, size=(3, 1, 1))
     channel = rng.integers(3)
-    other[channel] = (colour[channel] + rng.uniform(90, 165)) % 255
-    return other
+    second[channel] = (first[channel] + rng.uniform(90, 165)) % 255
+    return first, second

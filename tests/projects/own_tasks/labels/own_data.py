@@ -15,7 +15,9 @@ def make_images(count: int, size: int) -> ArrayImages:
         top, left = rng.integers(size - 4, size=2)
         pixels[image, label, top : top + 4, left : left + 4] += 130
     targets = [tuple(map(float, row)) for row in there]
-    return ArrayImages(torch.from_numpy(pixels).byte(), targets, [])
+    return ArrayImages(
+        torch.from_numpy(pixels).byte(), targets, ["red", "green", "blue"]
+    )
 
 
 def open_own(_settings: Settings, size: int) -> tuple[ArrayImages, ArrayImages]:

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from leaf_diseases.task import Criterion, derive, interpret, parse_target
+from leaf_diseases.settings import Settings
+from leaf_diseases.task import Criterion, PredictionOptions, Task, derive, parse_label
 
 
 def test_f1_is_the_mean_over_the_labels() -> None:
@@ -15,7 +16,8 @@ def test_f1_is_the_mean_over_the_labels() -> None:
 
 
 def test_labels_are_read_and_named() -> None:
-    assert parse_target("blue;red", {}) == (1, 0, 1)
+    assert parse_label(["blue;red"], Settings()) == (1, 0, 1)
     with pytest.raises(ValueError, match="unknown labels: pink"):
-        parse_target("red;pink", {})
-    assert interpret(torch.zeros(3), [], top=3)[2] == ("blue", 0.5)
+        parse_label(["red;pink"], Settings())
+    task, options = Task(["red", "green", "blue"]), PredictionOptions()
+    assert task.interpret(torch.zeros(3), options)[2] == ("blue", 0.5)

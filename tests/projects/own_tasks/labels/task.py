@@ -1,8 +1,14 @@
 """The task, which is multi-label classification: any number of labels for an image."""
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 import torch
+from pydantic import BaseModel
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from .settings import Settings
 
 METRICS = {"loss": ".4f", "f1": ".2%"}
 RESULT = "f1"
@@ -12,33 +18,71 @@ LABELS = ("red", "green", "blue")
 OUTPUT = "probabilities"
 
 TARGET_DTYPE = torch.float32
-TARGET_IS_CLASS = False
+LABEL_FLAGS = "--label-column"
 
 
-def parse_target(label: str, classes: dict[str, int]) -> tuple[float, ...]:
+Numbers = tuple[float, ...]
+
+
+class PredictionOptions(BaseModel, frozen=True):
+    """There are none."""
+
+
+class Task(NamedTuple):
+    names: list[str]
+
+    @classmethod
+    def of(cls, train: Any, val: Any) -> "Task":
+        return cls(train.names)
+
+    @property
+    def outputs(self) -> int:
+        return len(self.names)
+
+    def make_criterion(self) -> "Criterion":
+        return Criterion()
+
+    def interpret(self, logits: Tensor, options: object) -> list[tuple[str, float]]:
+        return list(zip(self.names, logits.sigmoid().tolist()))
+
+    def make_activation(self) -> nn.Module:
+        return nn.Sigmoid()
+
+
+def label_columns(settings: Settings) -> list[str]:
+    return [settings.label_column]
+
+
+def parse_label(cells: list[str], settings: Settings) -> Numbers:
     """Reads `red;blue`, or `none`."""
-    names = [] if label == "none" else label.split(";")
+    names = [] if cells == ["none"] else cells[0].split(";")
     if unknown := {*names} - {*LABELS}:
         raise ValueError(f"unknown labels: {', '.join(unknown)}")
     return tuple(float(name in names) for name in LABELS)
+
+
+def number_labels(labels: list[Numbers]) -> tuple[list[Numbers], list[str]]:
+    return labels, list(LABELS)
+
+
+def translate(target: Numbers, numbers: list[int]) -> Numbers:
+    raise NotImplementedError
+
+
+def group_of(target: Numbers) -> None:
+    return None
+
+
+def describe_targets(
+    train: Sequence[Numbers], val: Sequence[Numbers], names: list[str]
+) -> list[str]:
+    return [f"targets: {', '.join(names)}"]
 
 
 def derive(sums: dict[str, Tensor], samples: int) -> dict[str, float]:
     right, wrong, missed = sums["counts"]
     f1 = 2 * right / (2 * right + wrong + missed).clamp(min=1)
     return {"loss": sums["loss"].item() / samples, "f1": f1.mean().item()}
-
-
-def output_size(classes: list[str]) -> int:
-    return len(LABELS)
-
-
-def interpret(logits: Tensor, classes: list[str], top: int) -> list[tuple[str, float]]:
-    return list(zip(LABELS, logits.sigmoid().tolist()))
-
-
-def activate(logits: Tensor) -> Tensor:
-    return logits.sigmoid()
 
 
 class Criterion(nn.Module):

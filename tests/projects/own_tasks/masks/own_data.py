@@ -19,7 +19,9 @@ def make_images(count: int, size: int) -> ArrayImages:
         mask[place] = 1
     # As masks, they are cropped and mirrored with their images.
     targets = [tv_tensors.Mask(mask) for mask in torch.from_numpy(masks)]
-    return ArrayImages(torch.from_numpy(pixels).byte(), targets, [])
+    return ArrayImages(
+        torch.from_numpy(pixels).byte(), targets, ["background", "square"]
+    )
 
 
 def open_own(_settings: Settings, size: int) -> tuple[ArrayImages, ArrayImages]:

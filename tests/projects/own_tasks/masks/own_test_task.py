@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from leaf_diseases.task import Criterion, derive, interpret
+from leaf_diseases.task import Criterion, PredictionOptions, Task, derive
 
 
 def test_iou_is_the_mean_over_the_classes() -> None:
@@ -13,4 +13,6 @@ def test_iou_is_the_mean_over_the_classes() -> None:
     metrics = derive({"loss": loss, **sums}, 1)
     assert metrics["accuracy"] == 0.75
     assert metrics["iou"] == pytest.approx((2 / 3 + 1 / 2) / 2)
-    assert interpret(logits[0], [], top=3) == [("background", 0.75), ("square", 0.25)]
+    task, options = Task(["background", "square"]), PredictionOptions()
+    areas = [("background", 0.75), ("square", 0.25)]
+    assert task.interpret(logits[0], options) == areas

@@ -1,21 +1,17 @@
-"""The small world of the tests: what is learned, from which images, and by which models."""
+"""The small world of the tests: few and small images, and small models."""
 
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from small_targets import NAMES
 from torch import Tensor, nn
 from torchvision import tv_tensors
 
 from leaf_diseases.data.images import ArrayImages
 from leaf_diseases.data.shapes import Shapes
 from leaf_diseases.models.pixel_cnn import PixelCNN
-
-
-def small_target(image: Tensor, number: int) -> Any:
-    """Returns the mask of an image of one of six kinds."""
-    return tv_tensors.Mask((image[0] > 20 * number).long())
 
 
 class FewShapes(Shapes):
@@ -27,15 +23,17 @@ class FewShapes(Shapes):
 
     def __getitem__(self, index: int) -> Any:
         image, number = super().__getitem__(index)
-        return image, small_target(image, number)
+        return image, tv_tensors.Mask((image[0] > 20 * number).long())
 
 
 def make_tiny_images(count: int, size: int = 8) -> ArrayImages:
-    """Returns images of noise in six classes, the same ones every time."""
+    """Returns images of noise, the same ones every time."""
     rng, shape = np.random.default_rng(count), (count, 3, size, size)
     pixels = torch.from_numpy(rng.integers(256, size=shape, dtype=np.uint8))
-    targets = [small_target(image, index % 6) for index, image in enumerate(pixels)]
-    return ArrayImages(pixels, targets, list("abcdef"))
+    targets = [
+        tv_tensors.Mask((image[0] > 20 * n).long()) for n, image in enumerate(pixels)
+    ]
+    return ArrayImages(pixels, targets, NAMES)
 
 
 class LinearModel(nn.Module):

@@ -1,8 +1,15 @@
 """The task, which is segmentation: a class for each pixel of an image."""
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 import torch
+from pydantic import BaseModel
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torchvision import tv_tensors
+
+from .settings import Settings
 
 METRICS = {"loss": ".4f", "accuracy": ".2%", "iou": ".2%"}
 RESULT = "iou"
@@ -10,12 +17,63 @@ BEST = max
 PREDICTION = {"class": "", "area": ".1%"}
 NAMES = ("background", "square")
 
+OUTPUT = "probabilities"
 TARGET_DTYPE = torch.int64
-TARGET_IS_CLASS = False
+LABEL_FLAGS = "--label-column"
 
 
-def parse_target(label: str, classes: dict[str, int]) -> Tensor:
-    raise ValueError("a mask is no text")
+class PredictionOptions(BaseModel, frozen=True):
+    """There are none."""
+
+
+class Task(NamedTuple):
+    names: list[str]
+
+    @classmethod
+    def of(cls, train: Any, val: Any) -> "Task":
+        return cls(train.names)
+
+    @property
+    def outputs(self) -> int:
+        return len(NAMES)
+
+    def make_criterion(self) -> "Criterion":
+        return Criterion()
+
+    def interpret(self, logits: Tensor, options: object) -> list[tuple[str, float]]:
+        """Returns the share of the pixels of each class."""
+        areas = logits.argmax(dim=0).flatten().bincount(minlength=len(NAMES))
+        return list(zip(NAMES, (areas / areas.sum()).tolist()))
+
+    def make_activation(self) -> nn.Module:
+        return nn.Softmax(dim=1)
+
+
+def label_columns(settings: Settings) -> list[str]:
+    return [settings.label_column]
+
+
+def parse_label(cells: list[str], settings: Settings) -> Tensor:
+    """Reads how much of an image is a square, for the tests alone."""
+    return tv_tensors.Mask((torch.arange(64).view(8, 8) < 64 * float(cells[0])).long())
+
+
+def number_labels(labels: list[Tensor]) -> tuple[list[Tensor], list[str]]:
+    return labels, list(NAMES)
+
+
+def translate(target: Tensor, numbers: list[int]) -> Tensor:
+    raise NotImplementedError
+
+
+def group_of(target: Tensor) -> None:
+    return None
+
+
+def describe_targets(
+    train: Sequence[Tensor], val: Sequence[Tensor], names: list[str]
+) -> list[str]:
+    return [f"targets: {', '.join(names)}"]
 
 
 def derive(sums: dict[str, Tensor], samples: int) -> dict[str, float]:
@@ -27,16 +85,6 @@ def derive(sums: dict[str, Tensor], samples: int) -> dict[str, float]:
         "accuracy": (right.sum() / pixels.sum()).item(),
         "iou": (right / union).mean().item(),
     }
-
-
-def output_size(classes: list[str]) -> int:
-    return len(NAMES)
-
-
-def interpret(logits: Tensor, classes: list[str], top: int) -> list[tuple[str, float]]:
-    """Returns the share of the pixels of each class."""
-    areas = logits.argmax(dim=0).flatten().bincount(minlength=len(NAMES))
-    return list(zip(NAMES, (areas / areas.sum()).tolist()))
 
 
 class Criterion(nn.Module):

@@ -12,7 +12,9 @@ def make_images(count: int, size: int) -> ArrayImages:
     colours = rng.uniform(-1, 1, (count, 3, 1, 1))
     pixels = 128 + 100 * colours + rng.normal(0, 5, (count, 3, size, size))
     targets = [(float(red), float(green)) for red, green, _ in colours[:, :, 0, 0]]
-    return ArrayImages(torch.from_numpy(pixels.clip(0, 255)).byte(), targets, [])
+    return ArrayImages(
+        torch.from_numpy(pixels.clip(0, 255)).byte(), targets, ["red", "green"]
+    )
 
 
 def open_own(_settings: Settings, size: int) -> tuple[ArrayImages, ArrayImages]:

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from leaf_diseases.task import Criterion, derive, interpret, parse_target
+from leaf_diseases.settings import Settings
+from leaf_diseases.task import Criterion, PredictionOptions, Task, derive, parse_label
 
 
 def test_r2_is_one_for_the_targets_and_zero_for_their_mean() -> None:
@@ -14,8 +15,9 @@ def test_r2_is_one_for_the_targets_and_zero_for_their_mean() -> None:
 
 
 def test_two_numbers_are_read_and_named() -> None:
-    assert parse_target("0.5 -1", {}) == (0.5, -1)
+    assert parse_label(["0.5 -1"], Settings()) == (0.5, -1)
     with pytest.raises(ValueError, match="3 numbers"):
-        parse_target("1 2 3", {})
-    named = interpret(torch.tensor([0.5, -1]), [], top=3)
+        parse_label(["1 2 3"], Settings())
+    task, options = Task(["red", "green"]), PredictionOptions()
+    named = task.interpret(torch.tensor([0.5, -1]), options)
     assert named == [("red", 0.5), ("green", -1)]

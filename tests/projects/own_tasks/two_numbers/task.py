@@ -1,26 +1,81 @@
 """The task, which is a regression of two numbers: how red and how green an image is."""
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 import torch
+from pydantic import BaseModel
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from .settings import Settings
 
 METRICS = {"loss": ".4f", "error": ".3f", "r2": ".3f"}
 RESULT = "r2"
 BEST = max
 PREDICTION = {"name": "", "value": ".3f"}
-NAMES = ("red", "green")
 OUTPUT = "numbers"
 
 TARGET_DTYPE = torch.float32
-TARGET_IS_CLASS = False
+LABEL_FLAGS = "--label-column"
 
 
-def parse_target(label: str, classes: dict[str, int]) -> tuple[float, ...]:
+Numbers = tuple[float, ...]
+
+
+class PredictionOptions(BaseModel, frozen=True):
+    """There are none."""
+
+
+class Task(NamedTuple):
+    names: list[str]
+
+    @classmethod
+    def of(cls, train: Any, val: Any) -> "Task":
+        return cls(train.names)
+
+    @property
+    def outputs(self) -> int:
+        return len(self.names)
+
+    def make_criterion(self) -> "Criterion":
+        return Criterion()
+
+    def interpret(self, outputs: Tensor, options: object) -> list[tuple[str, float]]:
+        return list(zip(self.names, outputs.tolist()))
+
+    def make_activation(self) -> nn.Module:
+        return nn.Identity()
+
+
+def label_columns(settings: Settings) -> list[str]:
+    return [settings.label_column]
+
+
+def parse_label(cells: list[str], settings: Settings) -> Numbers:
     """Reads `0.25 -0.5`."""
-    numbers = tuple(map(float, label.split()))
-    if len(numbers) != len(NAMES):
+    numbers = tuple(map(float, cells[0].split()))
+    if len(numbers) != 2:
         raise ValueError(f"{len(numbers)} numbers")
     return numbers
+
+
+def number_labels(labels: list[Numbers]) -> tuple[list[Numbers], list[str]]:
+    return labels, ["red", "green"]
+
+
+def translate(target: Numbers, numbers: list[int]) -> Numbers:
+    raise NotImplementedError
+
+
+def group_of(target: Numbers) -> None:
+    return None
+
+
+def describe_targets(
+    train: Sequence[Numbers], val: Sequence[Numbers], names: list[str]
+) -> list[str]:
+    return [f"targets: {', '.join(names)}"]
 
 
 def derive(sums: dict[str, Tensor], samples: int) -> dict[str, float]:
@@ -32,24 +87,12 @@ def derive(sums: dict[str, Tensor], samples: int) -> dict[str, float]:
     return metrics
 
 
-def output_size(classes: list[str]) -> int:
-    return len(NAMES)
-
-
-def interpret(outputs: Tensor, classes: list[str], top: int) -> list[tuple[str, float]]:
-    return list(zip(NAMES, outputs.tolist()))
-
-
-def activate(outputs: Tensor) -> Tensor:
-    return outputs
-
-
 class Criterion(nn.Module):
     def forward(
         self, outputs: Tensor, targets: Tensor
     ) -> tuple[Tensor, dict[str, Tensor]]:
         errors = outputs - targets
-        loss = F.mse_loss(outputs, targets, reduction="sum") / len(NAMES)
+        loss = F.mse_loss(outputs, targets, reduction="sum") / outputs.shape[1]
         return loss, {
             "error": errors.abs().mean(dim=1).sum(),
             "targets": targets.sum(dim=0),

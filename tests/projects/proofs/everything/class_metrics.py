@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from leaf_diseases.report import draw_confusion
+from leaf_diseases.report import draw_report
 from matplotlib.axes import Axes
 
 COUNTS = [[3, 0, 1, 0], [1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
@@ -18,7 +18,7 @@ def texts(axes: Axes) -> dict[tuple[float, float], str]:
 
 
 def test_a_picture_of_few_classes_has_their_counts() -> None:
-    axes, *_ = draw_confusion(COUNTS, [*"abcd"]).axes
+    axes, *_ = draw_report(COUNTS, [*"abcd"]).axes
     assert texts(axes) == {(0, 0): "3", (2, 0): "1", (0, 1): "1", (1, 1): "1"}
     shares = np.ma.MaskedArray(axes.images[0].get_array())
     assert shares.tolist() == [[0.75, 0, 0.25, 0], [0.5, 0.5, 0, 0], *[[None] * 4] * 2]
@@ -29,7 +29,7 @@ def test_a_picture_can_be_made_of_any_names(count: int, tmp_path: Path) -> None:
     """Also of what is no formula between dollars, and of many letters."""
     classes = [f"a $na^$e with {number} in the middle of it" for number in range(count)]
     counts = torch.eye(count, dtype=torch.int64).tolist()
-    figure = draw_confusion(counts, classes)
+    figure = draw_report(counts, classes)
     figure.savefig(tmp_path / "confusion.png", dpi=20, bbox_inches="tight")
     axes, *_ = figure.axes
     for axis in (axes.xaxis, axes.yaxis):
