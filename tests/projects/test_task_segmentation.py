@@ -1,0 +1,331 @@
+"""Segmentation on own files: it learns, goes on bit for bit, and its parts agree."""
+
+import csv
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import training
+from PIL import Image
+from rendering import PACKAGE, render, render_subset
+from subsets import Subset
+
+TASK = "segmentation"
+CLASSES = ("ground", "leaf", "rust")
+COUNT, EPOCHS = 48, 12
+
+FLAGS = (
+    *("--image-size", 16, "--batch-size", 8, "--epochs", EPOCHS, "--lr", 0.01),
+    *("--num-workers", 0, "--device", "cpu", "--amp-dtype", "none"),
+)
+FOLDER = ("--data", "folder", "--data-dir", "leaves")
+LIST = ("--data", "csv", "--data-dir", "leaves")
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory):
+    project = tmp_path_factory.mktemp(TASK) / "project"
+    return render(project, {"task": TASK, "preset": "recommended"})
+
+
+@pytest.fixture
+def project(rendered, tmp_path):
+    """A recommended project beside images of leaves with masks, and a list of them."""
+    project = tmp_path / "project"
+    subprocess.run(["cp", "-r", rendered, project], check=True)
+    make_leaves(project / "leaves")
+    return project
+
+
+def make_leaves(directory: Path, wider: int = 4) -> None:
+    """Writes images that are brighter where there is a leaf, and red where there is rust.
+
+    Some are `wider` than others. A mask has a border that is ignored.
+    """
+    rows = []
+    for kind in ("images", "masks"):
+        (directory / kind).mkdir(parents=True)
+    for number in range(COUNT):
+        rng = np.random.default_rng(number)
+        height, width = 16, 16 + wider * (number % 3)
+        mask = np.zeros((height, width), np.uint8)
+        top, left = rng.integers(1, 7, size=2)
+        mask[top : top + 8, left : left + 8] = 1
+        mask[top : top + 4, left : left + 4] = 2
+        image = rng.integers(0, 60, (height, width, 3)) + 90 * (mask > 0)[..., None]
+        image[..., 0] += 100 * (mask == 2)
+        mask[0] = 255
+        Image.fromarray(image.astype(np.uint8)).save(directory / f"images/{number}.png")
+        Image.fromarray(mask).save(directory / f"masks/{number}.png")
+        split = "val" if number % 4 == 0 else "train"
+        rows.append([f"images/{number}.png", f"masks/{number}.png", split])
+    (directory / "classes.txt").write_text("\n".join(CLASSES))
+    with (directory / "labels.csv").open("w") as file:
+        csv.writer(file).writerows([["path", "mask", "split"], *rows])
+
+
+def run(zygote, project, *command):
+    result = zygote.run(project, *command)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def scores(predicted, masks):
+    """Returns scikit-learn's metrics of all pixels that are not ignored."""
+    from sklearn import metrics  # It takes a second, which not every worker needs.
+
+    pairs = [(p[m != 255], m[m != 255]) for p, m in zip(predicted, masks, strict=True)]
+    predicted, truth = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    return {
+        "pixel_accuracy": metrics.accuracy_score(truth, predicted),
+        "mean_iou": metrics.jaccard_score(truth, predicted, average="macro"),
+    }
+
+
+def read(paths):
+    return [np.array(Image.open(path)) for path in paths]
+
+
+def test_it_learns_goes_on_and_is_measured_and_predicted_alike(project, zygote):
+    flags = (*FLAGS, *LIST, "--log-every", 5, "--checkpoint-every", 30)
+    flags += ("--keep-checkpoints", 9)
+    said = run(zygote, project, "train.py", *flags, "--run-dir", "run")
+    assert "3 classes (share of pixels): ground " in said
+    last = training.read_metrics(project / "run")[-1]
+    assert last["val_mean_iou"] > 0.8
+    checkpoint = "run/checkpoints/step-00000030.pt"
+    run(
+        zygote, project, "train.py", *flags, "--run-dir", "next", "--resume", checkpoint
+    )
+    training.check_same_run(project / "run", project / "next")
+    found = json.loads(run(zygote, project, "evaluate.py", "run/model.pt", "--json"))
+    assert (found["split"], found["images"]) == ("val", COUNT // 4)
+    leaves = project / "leaves"
+    names = [f"{number}.png" for number in range(0, COUNT, 4)]
+    images = [leaves / "images" / name for name in names]
+    weights = ("--weights", "run/model.pt", "--device", "cpu", "--out", "out")
+    lines = run(zygote, project, "predict.py", *images, *weights).splitlines()
+    assert len(lines) == len(names)
+    predicted = read(project / "out/masks" / name for name in names)
+    masks = read(leaves / "masks" / name for name in names)
+    for name, value in scores(predicted, masks).items():
+        assert found[name] == pytest.approx(value, rel=1e-9)
+
+
+def test_predictions_can_be_evaluated_as_masks(project, zygote):
+    """What predict.py writes is what train.py reads."""
+    run(zygote, project, "train.py", *FLAGS, *FOLDER, "--run-dir", "run")
+    weights = ("--weights", "run/model.pt", "--device", "cpu", "--out", "out")
+    run(zygote, project, "predict.py", "leaves/images", *weights)
+    (project / "out/masks").rename(project / "leaves/predicted")
+    (project / "leaves/masks").rename(project / "leaves/drawn")
+    (project / "leaves/predicted").rename(project / "leaves/masks")
+    options = ("--data", "folder", "--split", "all", "--json")
+    found = json.loads(run(zygote, project, "evaluate.py", "run/model.pt", *options))
+    assert (found["images"], found["pixel_accuracy"], found["mean_iou"]) == (
+        COUNT,
+        1,
+        1,
+    )
+
+
+def save(image):
+    return lambda path: image.save(path)
+
+
+GREY = Image.new("L", (16, 16))
+WRONG = {
+    "colours": ("masks/0.png", save(Image.new("RGB", (16, 16))), "PNG of mode RGB"),
+    "size": ("masks/0.png", save(Image.new("L", (9, 16))), "its mask 9 x 16"),
+    "unknown": ("masks/0.png", save(Image.new("L", (16, 16), 7)), "0.png (7)"),
+    "missing mask": (
+        "masks/0.png",
+        Path.unlink,
+        "without a mask of their name (1): mend 0",
+    ),
+    "damaged": (
+        "masks/0.png",
+        lambda p: p.write_bytes(b"?"),
+        "0.png is no readable mask",
+    ),
+    "no classes": (
+        "classes.txt",
+        Path.unlink,
+        "write the name of a class into each line",
+    ),
+    "one class": ("classes.txt", lambda p: p.write_text("leaf"), "2 to 255 names"),
+    "few classes": (
+        "classes.txt",
+        lambda p: p.write_text("a\nb"),
+        "numbers than 0 to 1",
+    ),
+    "split below": ("images/train/0.png", save(GREY), "holds splits (train)"),
+    "split beside": ("val/images/0.png", save(GREY), "has images or masks beside val"),
+    "suffixes": ("images/0.jpg", save(GREY), "differ in their suffixes alone (1)"),
+}
+"""A file of the leaves, what is done to it, and a part of the message."""
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_folders_are_refused_in_a_line(project, zygote, name):
+    place, change, message = WRONG[name]
+    path = project / "leaves" / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    change(path)
+    check_refused(zygote, project, message, "train.py", *FLAGS, *FOLDER)
+
+
+def check_refused(zygote, project, message, *command):
+    result = zygote.run(project, *command)
+    assert result.returncode == 1, result.stderr
+    *_, line = result.stderr.splitlines()  # Behind notes on what is left out.
+    assert "Traceback" not in result.stderr
+    assert line.startswith("error: ") and message in line, line
+
+
+WRONG_ROWS = {
+    "empty cell": ("images/1.png,,train", "line 3 (an empty cell)"),
+    "no mask": (
+        "images/1.png,masks/x.png,train",
+        "do not exist (1): mend leaves/masks/x",
+    ),
+    "colours": ("images/1.png,images/1.png,train", "images/1.png (PNG of mode RGB)"),
+    "twice": ("images/0.png,masks/0.png,train", "in more than one row (1)"),
+    "split": (
+        "images/1.png,masks/1.png,fold",
+        "besides train, val, test (1): mend fold",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ROWS)
+def test_wrong_lists_are_refused_in_a_line(project, zygote, name):
+    row, message = WRONG_ROWS[name]
+    path = project / "leaves/labels.csv"
+    header, first, _, *others = path.read_text().splitlines()
+    path.write_text("\n".join([header, first, row, *others]))
+    check_refused(zygote, project, message, "train.py", *FLAGS, *LIST)
+
+
+def test_masks_of_0_and_255_are_no_two_classes(project, zygote):
+    for path in (project / "leaves/masks").iterdir():
+        mask = np.array(Image.open(path))
+        Image.fromarray(np.where(mask == 0, 0, 255).astype(np.uint8)).save(path)
+    message = "have one class only"
+    check_refused(zygote, project, message, "train.py", *FLAGS, *FOLDER)
+
+
+def test_other_data_must_have_the_classes(project, zygote):
+    flags = (*FLAGS, *FOLDER, "--max-steps", 1, "--run-dir", "run")
+    run(zygote, project, "train.py", *flags)
+    (project / "leaves/classes.txt").write_text("ground\nleaf\nmould")
+    message = "the model has not learned mould"
+    check_refused(zygote, project, message, "evaluate.py", "run/model.pt")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_metrics_are_those_of_scikit_learn(seed, metrics_modules):
+    from sklearn import metrics
+
+    rng = torch.Generator().manual_seed(seed)
+    targets = torch.randint(8, (3, 20, 20), generator=rng)
+    logits = torch.randn(3, 8, 20, 20, generator=rng)
+    logits.scatter_add_(1, targets.unsqueeze(1), torch.ones(3, 1, 20, 20))
+    absent, unpredicted, unknown = torch.randperm(8, generator=rng)[:3]
+    targets[(targets == absent) | (targets == unknown)] = unpredicted
+    logits[:, [unpredicted, unknown]] = -9
+    targets[torch.rand(targets.shape, generator=rng) < 0.2] = 255
+    pixels, classes = metrics_modules
+    counts = pixels.count_pairs(logits, targets)
+    valid, every = targets != 255, list(range(8))
+    truth, predicted = targets[valid], logits.argmax(dim=1)[valid]
+    matrix = metrics.confusion_matrix(truth, predicted, labels=every)
+    assert counts.tolist() == matrix.tolist()
+    found = classes.scores_by_class(counts)
+    options = {"labels": every, "zero_division": 0}
+    iou = metrics.jaccard_score(truth, predicted, average=None, **options)
+    assert found["iou"].tolist() == pytest.approx(iou, rel=1e-12)
+    others = metrics.precision_recall_fscore_support(truth, predicted, **options)
+    for name, values in zip(("precision", "recall", "dice"), others, strict=False):
+        assert found[name].tolist() == pytest.approx(values, rel=1e-12)
+    means = pixels.pixel_metrics(counts) | {"mean_dice": classes.mean_dice(counts)}
+    macro = {"average": "macro", "zero_division": 0}
+    expected = {
+        "pixel_accuracy": metrics.accuracy_score(truth, predicted),
+        "mean_iou": metrics.jaccard_score(truth, predicted, **macro),
+        "mean_dice": metrics.f1_score(truth, predicted, **macro),
+    }
+    assert means == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def metrics_modules(tmp_path_factory):
+    project = tmp_path_factory.mktemp("metrics") / "project"
+    render_subset(project, Subset.of("metrics", task=TASK))
+    package = project.rename(project.with_name("segmenting")) / PACKAGE
+    names = ("pixel_metrics", "class_metrics")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(package.parent)
+        for name in [n for n in sys.modules if n.partition(".")[0] == PACKAGE]:
+            patch.delitem(sys.modules, name)
+        modules = [importlib.import_module(f"{PACKAGE}.{name}") for name in names]
+        for name in [n for n in sys.modules if n.partition(".")[0] == PACKAGE]:
+            del sys.modules[name]
+    return modules
+
+
+@pytest.mark.proof
+def test_an_exported_model_predicts_the_same_masks(tmp_path, zygote):
+    import onnxruntime
+
+    tricks = ("folders", "predict", "export", "evaluate")
+    project = render_subset(tmp_path / "project", Subset.of(*tricks, task=TASK))
+    make_leaves(project / "leaves")
+    run(zygote, project, "train.py", *FLAGS[:-2], *FOLDER, "--run-dir", "run")
+    assert "differ by" in run(zygote, project, "export.py", "run/model.pt")
+    # Those that are square, which are resized and cropped to themselves.
+    names = [f"{number}.png" for number in range(0, COUNT, 3)]
+    images = [project / "leaves/images" / name for name in names]
+    weights = ("--weights", "run/model.pt", "--device", "cpu", "--out", "out")
+    run(zygote, project, "predict.py", *images, *weights)
+    session = onnxruntime.InferenceSession(project / "run/model.onnx")
+    pixels = np.stack(read(images)).transpose(0, 3, 1, 2)
+    [probabilities] = session.run(None, {"images": pixels})
+    assert probabilities.shape == (len(names), 3, 16, 16)
+    assert probabilities.sum(axis=1) == pytest.approx(1, abs=1e-5)
+    predicted = np.stack(read(project / "out/masks" / name for name in names))
+    assert (probabilities.argmax(axis=1) == predicted).mean() > 0.9999
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("form", ["ddp", "fsdp"])
+def test_two_ranks_agree_with_one(form, tmp_path, zygote):
+    """Also where the last batch has one sample, and a rank has none."""
+    subset = Subset.of("evaluate", "folders", parallel=form, task=TASK)
+    project = render_subset(tmp_path / "project", subset)
+    # Of square images the whole ones are those that training validates.
+    make_leaves(project / "leaves", wider=0)
+    flags = (*FLAGS[:-2], *FOLDER, "--max-steps", 4, "--run-dir", "run")
+    result = training.run_ranks(zygote.run, project, *flags, "--batch-size", 7)
+    assert result.returncode == 0, result.stderr
+    last = training.read_metrics(project / "run")[-1]
+    evaluate = ("evaluate.py", "run/model.pt", "--json", "--device", "cpu")
+    alone = json.loads(run(zygote, project, *evaluate))
+    assert alone["loss"] == pytest.approx(last["val_loss"], rel=1e-5)
+    for name in ("pixel_accuracy", "mean_iou"):
+        assert alone[name] == pytest.approx(last[f"val_{name}"], rel=1e-3)
+
+
+@pytest.mark.proof
+@pytest.mark.long
+def test_shapes_are_learned_with_the_defaults(tmp_path):
+    project = tmp_path / "project"
+    render(project, {"task": TASK, "preset": "recommended"})
+    command = [sys.executable, "train.py", "--device", "cpu", "--run-dir", "run"]
+    subprocess.run(command, check=True, cwd=project)
+    assert training.read_metrics(project / "run")[-1]["val_mean_iou"] > 0.85
