@@ -186,23 +186,23 @@ def new(
     task: Task = "",
     preset: Preset = "",
     take: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             "--with",
             metavar="TRICK,...",
             help="Tricks to add to the preset.",
             autocompletion=complete_tricks,
         ),
-    ] = "",
+    ] = None,
     leave: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             "--without",
             metavar="TRICK,...",
             help="Tricks to leave out of the preset.",
             autocompletion=complete_tricks,
         ),
-    ] = "",
+    ] = None,
     name: Annotated[
         str,
         typer.Option(metavar="NAME", help="Project name, with spaces and capitals."),
@@ -228,7 +228,9 @@ def new(
     from torch_tricks import creating
 
     answers = [*(data or []), *([f"task={task}"] if task else [])]
-    request = creating.Request(preset, names_in(take), names_in(leave), name, answers)
+    request = creating.Request(
+        preset, names_in(*take or ()), names_in(*leave or ()), name, answers
+    )
     creating.create(dest, request, template, ref, ask=can_ask() and not defaults)
 
 

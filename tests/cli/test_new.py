@@ -34,6 +34,10 @@ class TestNew:
                 custom(*LESS_AMP, "swa"),
             ),
             (["--preset=minimal", "--with=parallel"], custom(parallel="dp")),
+            (
+                ["--preset=minimal", "--with=amp", "--with=mixup"],
+                custom("amp", "mixup"),
+            ),
             (["--preset=minimal", "--with", "parallel=dp"], custom(parallel="dp")),
             (
                 ["--data=preset=custom", "-d", "tricks=[swa, amp]", "-d", "author=Ada"],

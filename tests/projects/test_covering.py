@@ -192,11 +192,9 @@ def test_the_types_of_every_row_check(part, tmp_path, mypy, phase):
 
 
 def check_the_types(subsets, directory, mypy, phase):
+    # mypy reads the whole of torch again where the project before ignored other modules
+    # that torch imports: onnxruntime or tensorboard.
     def ignored(subset):
-        """Modules that torch imports, and some projects say to have no types.
-
-        Where that changes, mypy reads the whole of torch again.
-        """
         return "export" in subset.tricks, "tensorboard" in subset.tricks
 
     for subset in sorted(subsets, key=ignored):

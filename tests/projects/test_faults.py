@@ -445,7 +445,7 @@ def test_second_signal_stops_at_once(first, second, project, flags, zygote, tmp_
 
 @pytest.mark.parametrize(
     ("seed", "flips"),
-    [(0, 100), pytest.param(PROOF_SEED, 2000, marks=pytest.mark.proof)],
+    [(0, 100), pytest.param(PROOF_SEED, 4000, marks=pytest.mark.proof)],
     ids=["hundreds", "thousands"],
 )
 def test_damaged_checkpoints(seed, flips, project, zygote, started):
@@ -477,9 +477,10 @@ def test_auto_passes_over_damaged_checkpoints(project, flags, zygote, whole, sta
     second.mkdir()
     result = zygote.run(project, ranks.SCRIPT, "stop::2", *arguments)
     assert f"resuming from {first}, step 1" in result.stdout
+    remedy = "pass the directory of a run that has one"
     passed = [
         rf"passed over: {third} is damaged, .* \(RuntimeError: .*\)",
-        f"passed over: there is no checkpoint in {second}: pass .*",
+        f"passed over: there is no checkpoint in {second}: {remedy}",
     ]
     *two, last, stopped = result.stderr.splitlines()
     assert all(map(re.fullmatch, passed, two)), two

@@ -10,51 +10,42 @@ from subsets import ROOT
 
 pytestmark = pytest.mark.proof
 
-FILE = "tests/projects/test_faults.py"
+FAULTS = "tests/projects/test_faults.py"
+COVERING = "tests/projects/test_covering.py"
 
 
-@pytest.fixture(scope="module")
-def collected():
-    """Returns the tests that there are with a share and a seed, and what seed that was."""
-    kept = {}
-
-    def collect(share, seed):
-        own = {"TORCH_TRICKS_SHARE": share, "TORCH_TRICKS_SEED": seed}
-        result = subprocess.run(
-            [sys.executable, "-m", "pytest", "--collect-only", "-qm", "proof", FILE],
-            capture_output=True,
-            check=True,
-            cwd=ROOT,
-            encoding="utf-8",
-            env=os.environ | own,
-        )
-        names = re.findall(r"^tests/.*::.*$", result.stdout, re.MULTILINE)
-        assert len(names) == len(set(names))
-        return set(names), result.stdout
-
-    def collect_once(*arguments):
-        if arguments not in kept:
-            kept[arguments] = collect(*arguments)
-        return kept[arguments]
-
-    return collect_once
+def collected(share, seed, *files):
+    """Returns the tests that there are with a share and a seed, and what is printed."""
+    own = {"TORCH_TRICKS_SHARE": share, "TORCH_TRICKS_SEED": seed}
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-qm", "proof", *files],
+        capture_output=True,
+        check=True,
+        cwd=ROOT,
+        encoding="utf-8",
+        env=os.environ | own,
+    )
+    names = re.findall(r"^tests/.*::.*$", result.stdout, re.MULTILINE)
+    assert len(names) == len(set(names))
+    return set(names), result.stdout
 
 
 def kills(names):
     return {name for name in names if "killed_at_any_moment" in name}
 
 
-def test_seeds_in_a_row_take_all_in_turn(collected):
-    every = kills(collected("", "7")[0])
-    shares = [kills(collected("3", seed)[0]) for seed in ("7", "8", "9")]
+def test_seeds_in_a_row_take_all_in_turn():
+    every = kills(collected("", "7", FAULTS)[0])
+    shares = [kills(collected("3", seed, FAULTS)[0]) for seed in ("7", "8", "9")]
     assert set().union(*shares) == every
     assert [len(share) for share in shares] == [len(every) / 3] * 3
 
 
-def test_a_seed_that_nobody_gave_is_random_and_said(collected):
-    names, said = collected("3", "")
+def test_a_seed_that_nobody_gave_is_random_and_said():
+    files = (FAULTS, COVERING)
+    names, said = collected("3", "", *files)
     [seed] = re.findall(
         r"^make proof SHARE=3 SEED=(\d+) repeats this", said, re.MULTILINE
     )
-    assert collected("3", seed)[0] == names
-    assert collected("3", "7")[0] != names
+    assert collected("3", seed, *files)[0] == names
+    assert collected("3", "7", *files)[0] != names
