@@ -15,6 +15,7 @@ from inspection import PACKAGE
 from rendering import render_subset
 from subsets import Subset, everything
 from test_covering import ENVIRONMENT, OWN_TESTS, RECOMMENDED
+from zygote import Zygote
 
 pytestmark = pytest.mark.proof
 
@@ -388,14 +389,7 @@ def test_a_change_breaks_few_tests(name, subset, tmp_path, zygote, phase):
     written = apply(made, project)
     assert written <= MOST_LINES
     with phase("tests"):
-        result = zygote.pytest(
-            *(project, *OWN_TESTS, "--tb=line"),
-            timeout=900,
-            environment=ENVIRONMENT,
-        )
-    said = result.stdout + result.stderr
-    broken = re.findall(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
-    assert re.search(r"\d+ passed", said), said
+        broken, said = broken_tests(project, zygote)
     print(
         f"{name} in {subset}: {len(made)} files, {written} lines, {len(broken)} tests broken {broken}"
     )
@@ -404,3 +398,13 @@ def test_a_change_breaks_few_tests(name, subset, tmp_path, zygote, phase):
         assert "NameError" not in said, said
     else:
         assert len(broken) <= MOST_BROKEN, said
+
+
+def broken_tests(project: Path, zygote: Zygote) -> tuple[list[str], str]:
+    """Returns which own tests of a project fail, and what pytest says."""
+    result = zygote.pytest(
+        *(project, *OWN_TESTS, "--tb=line"), timeout=900, environment=ENVIRONMENT
+    )
+    said = result.stdout + result.stderr
+    assert re.search(r"\d+ passed", said), said
+    return re.findall(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE), said
