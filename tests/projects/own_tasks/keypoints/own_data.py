@@ -14,7 +14,6 @@ from ..settings import Settings
 from ..task import POINTS
 from .image_files import read_image
 from .images import ArrayImages
-from .labels import find_listed
 from .own_images import FileImages
 
 DOT = 1 / 16
@@ -40,11 +39,6 @@ class PointFiles(FileImages):
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         image = read_image(self.files[index])
         return image, draw_points(self.targets[index], *image.shape[1:])
-
-
-def open_listed(settings: Settings, _size: int) -> tuple[PointFiles, PointFiles]:
-    train, val = find_listed(settings).train_and_val(settings)
-    return PointFiles(**vars(train)), PointFiles(**vars(val))
 
 
 def make_images(count: int, size: int) -> ArrayImages:

@@ -7,7 +7,7 @@ import torch
 from PIL import Image
 from torchvision.transforms import v2
 
-from leaf_diseases.data.own_data import draw_points, open_listed
+from leaf_diseases.data.own_data import PointFiles, draw_points
 from leaf_diseases.settings import Settings
 from leaf_diseases.task import (
     Criterion,
@@ -60,18 +60,14 @@ def test_points_move_with_their_image() -> None:
 
 
 def test_points_of_files_are_in_the_pixels_of_each(tmp_path: Path) -> None:
-    lines = ["path,label"]
-    for number in range(4):
-        Image.new("RGB", (20 + number, 16)).save(tmp_path / f"{number}.png")
-        lines.append(f"{number}.png,3 4; {10 + number} 12")
-    (tmp_path / "labels.csv").write_text("\n".join(lines), encoding="utf-8")
-    splits = open_listed(Settings(data_dir=tmp_path), 16)
-    for images in splits:
-        for index, file in enumerate(images.files):
-            image, target = images[index]
-            assert image.shape[1:] == target.shape[1:]
-            [places] = centres((target / target.sum(dim=(1, 2), keepdim=True))[None])
-            assert places.tolist() == [[3, 4], [10 + int(file.stem), 12]]
+    files = [tmp_path / "small.png", tmp_path / "large.png"]
+    for file, size in zip(files, (8, 64)):
+        Image.new("RGB", (size + 4, size)).save(file)
+    images = PointFiles(files, [AT, ((40, 50), (9, 9))], ["green", "red"])
+    for (image, target), points in zip((images[0], images[1]), images.targets):
+        assert image.shape[1:] == target.shape[1:]
+        maps = target / target.sum(dim=(1, 2), keepdim=True)
+        torch.testing.assert_close(centres(maps[None]), torch.tensor([points]).float())
 
 
 def test_both_points_are_read() -> None:

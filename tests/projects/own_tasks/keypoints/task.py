@@ -69,7 +69,9 @@ def centres(maps: Tensor) -> Tensor:
     """Returns x and y of the mean pixel of each map, whose pixels sum to 1."""
     x = torch.arange(maps.shape[3], device=maps.device, dtype=maps.dtype)
     y = torch.arange(maps.shape[2], device=maps.device, dtype=maps.dtype)
-    return torch.stack([maps.sum(dim=2) @ x, maps.sum(dim=3) @ y], dim=2)
+    # No matrix products, which mixed precision would compute in 16 bits.
+    columns, rows = maps.sum(dim=2), maps.sum(dim=3)
+    return torch.stack([(columns * x).sum(dim=2), (rows * y).sum(dim=2)], dim=2)
 
 
 def csv_cells(prediction: list[tuple[str, float, float]]) -> dict[str, Any]:
