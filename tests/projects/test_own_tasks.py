@@ -117,18 +117,16 @@ Row = dict[str, str]
 def error(rows: list[Row], labels: list[str]) -> float:
     """Returns the mean error of predicted numbers."""
     return fmean(
-        abs(float(row[f"value_{place}"]) - float(number))
+        abs(float(row[name]) - float(number))
         for row, label in zip(rows, labels)
-        for place, number in enumerate(label.split(), 1)
+        for name, number in zip(("red", "green"), label.split())
     )
 
 
 def macro_f1(rows: list[Row], labels: list[str]) -> float:
     scores = []
-    for place, name in enumerate(("red", "green", "blue"), 1):
-        found = {
-            n for n, row in enumerate(rows) if float(row[f"probability_{place}"]) > 0.5
-        }
+    for name in ("red", "green", "blue"):
+        found = {n for n, row in enumerate(rows) if float(row[name]) > 0.5}
         there = {n for n, label in enumerate(labels) if name in label.split(";")}
         scores.append(2 * len(found & there) / (len(found) + len(there)))
     return fmean(scores)
@@ -152,7 +150,7 @@ def check_predictions(task: str, run: Callable[..., str], project: Path, measure
     rows = list(csv.DictReader(io.StringIO(table)))
     assert len(rows) == len(labels) == 64
     if task == "masks":
-        areas = fmean(float(row["area_2"]) for row in rows)
+        areas = fmean(float(row["square"]) for row in rows)
         assert areas == pytest.approx(fmean(map(float, labels)), abs=0.03)
         return
     name, compute = MEASURED[task]

@@ -133,7 +133,7 @@ DATASETS = {
 def regression() -> Edit:
     task = '''"""The task, which is to tell a number."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -146,7 +146,7 @@ from .settings import Settings
 METRICS = {"loss": ".4f", "error": ".3f"}
 RESULT = "error"
 BEST = min
-PREDICTION = {"value": ".3f"}
+PREDICTION = {"name": "", "value": ".3f"}
 OUTPUT = "values"
 TARGET_DTYPE = torch.float32
 LABEL_FLAGS = "--label-column"
@@ -167,14 +167,24 @@ class Task(NamedTuple):
     def outputs(self) -> int:
         return 1
 
-    def make_criterion(self) -> "Criterion":
+    def make_criterion(self, _settings: Settings) -> "Criterion":
         return Criterion()
 
-    def interpret(self, outputs: Tensor, options: object) -> list[tuple[float]]:
-        return [(outputs.item(),)]
+    def interpret(
+        self, outputs: Tensor, options: PredictionOptions
+    ) -> list[tuple[str, float]]:
+        return [("value", outputs.item())]
 
     def make_activation(self) -> nn.Module:
         return nn.Identity()
+
+
+def csv_cells(prediction: list[tuple[str, float]]) -> dict[str, Any]:
+    return dict(prediction)
+
+
+def as_json(prediction: list[tuple[str, float]]) -> Any:
+    return [dict(zip(PREDICTION, entry)) for entry in prediction]
 
 
 def label_columns(settings: Settings) -> list[str]:
@@ -189,8 +199,8 @@ def number_labels(labels: list[float]) -> tuple[list[float], list[str]]:
     return labels, ["value"]
 
 
-def translate(target: float, numbers: list[int]) -> float:
-    return target
+def translation(own: list[str], names: list[str]) -> Callable[[float], float]:
+    return lambda target: target
 
 
 def group_of(target: float) -> None:
@@ -204,7 +214,7 @@ def describe_targets(
 
 
 def derive(sums: dict[str, Tensor], samples: int) -> dict[str, float]:
-    return {name: value.item() / samples for name, value in sums.items()}
+    return {n: value.item() / samples for n, value in sums.items() if not value.ndim}
 
 
 class Criterion(nn.Module):

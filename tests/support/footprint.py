@@ -45,15 +45,13 @@ class Footprint:
         return f"- Code: {code}\n{flags}"
 
 
-def modules() -> dict[str, list[str]]:
-    """Returns the modules that come with one trick alone, by its name, as `optim/swa`.
-
-    They are those of the default task.
-    """
+@cache
+def modules(task: str = TASKS[0]) -> dict[str, list[str]]:
+    """Returns the modules of a task that come with one trick alone, by its name, as `optim/swa`."""
     found: dict[str, list[str]] = {}
     for source in own_template().sources:
         asked = source.condition[-1][0] if source.condition else "True"
-        left = simplified(parse(asked), {TASK: TASKS[0]})
+        left = simplified(parse(asked), {TASK: task})
         asked = "" if isinstance(left, bool) else ast.unparse(left)
         path = re.fullmatch(
             r"\{\{ package_name \}\}/(.*(?<!__init__))\.py", source.target

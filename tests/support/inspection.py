@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 
 import yaml
-from footprint import MODULES, footprint
+from footprint import MODULES, footprint, modules
 from rendering import PACKAGE
 from subsets import ROOT, TRICKS, Subset
 from torch_tricks.catalogue import Trick, module_of
@@ -85,7 +85,9 @@ def words_of_a_row(trick: Trick) -> Iterator[str]:
 def words_of_a_module(trick: Trick) -> Iterator[str]:
     """Yields patterns of the modules of a trick, and of what they define for others."""
     for module in MODULES.get(trick.name, []):
-        yield rf"\b{module.replace('/', '[./]')}\b"
+        # One word, as report, is a word of sentences, too.
+        start = r"\b" if "/" in module else "[./]"
+        yield rf"{start}{module.replace('/', '[./]')}\b"
         for name in DEFINED[f"{{{{ package_name }}}}/{module}.py"]:
             if len(DEFINING[name]) == 1 and re.search(r"[a-z](_[a-z]|[A-Z])", name):
                 yield rf"(?-i:\b{name}\(|import .*\b{name}\b)"
@@ -93,12 +95,13 @@ def words_of_a_module(trick: Trick) -> Iterator[str]:
 
 def definitions() -> dict[str, set[str]]:
     """Returns the functions and classes at the top of each module of the template."""
-    return {
-        source.target: set(re.findall(r"^(?:def|class) (\w+)", text, re.MULTILINE))
-        for source in own_template().sources
-        if (text := "".join(block.text for block in source.blocks))
-        and source.target.endswith(".py")
-    }
+    found: dict[str, set[str]] = {}
+    for source in own_template().sources:
+        if source.target.endswith(".py"):
+            text = "".join(block.text for block in source.blocks)
+            names = re.findall(r"^(?:def|class) (\w+)", text, re.MULTILINE)
+            found.setdefault(source.target, set()).update(names)
+    return found
 
 
 DEFINED = definitions()
@@ -131,6 +134,9 @@ EXCEPTIONS = {
 }
 
 
+WORDS_OF_TASKS = {"multilabel": {"f1", "macro", "scores"}}
+"""Words of a trick that all projects of a task may say."""
+
 Files = Mapping[str, str]
 """The text of every file of a project, by its path."""
 
@@ -146,10 +152,10 @@ def faults(files: Files, subset: Subset) -> Iterator[str]:
 
 def foreign_traces(files: Files, subset: Subset) -> Iterator[str]:
     """Finds words of tricks that were not chosen, in the names and texts of files."""
-    chosen = subset.chosen
+    chosen, own_words = subset.chosen, WORDS_OF_TASKS.get(subset.task, set())
     for name, text in files.items():
         for owners, word, line in traces(name, text):
-            if chosen.isdisjoint(owners):
+            if chosen.isdisjoint(owners) and word.lower() not in own_words:
                 said = " or ".join(owners)
                 yield (
                     f"{name}:{line}: {word!r} is a trace of {said}, not chosen here: put "
@@ -188,7 +194,8 @@ def traces_in_a_line(line: str) -> list[tuple[tuple[str, ...], str]]:
 def missing_modules(files: Files, subset: Subset) -> Iterator[str]:
     """Finds modules of chosen tricks that are not there, or that nothing imports."""
     code = "".join(text for name, text in files.items() if is_product_code(name))
-    for module in chain(*(MODULES.get(trick, ()) for trick in subset.tricks)):
+    of_task = modules(subset.task)
+    for module in chain(*(of_task.get(trick, ()) for trick in subset.tricks)):
         if f"{PACKAGE}/{module}.py" not in files:
             yield f"there is no {module}"
         name = Path(module).name
@@ -245,7 +252,7 @@ def dead_code(files: Files) -> Iterator[str]:
         if is_product_code(name)
     }
     everywhere = (names for parts in code.values() for names in parts)
-    used = CALLED_BY_LIBRARIES.union(*(names.used for names in everywhere))
+    used = FOR_OTHERS.union(*(names.used for names in everywhere))
     for name, parts in code.items():
         for names in parts:
             for defined in names.defined - used:
@@ -254,8 +261,9 @@ def dead_code(files: Files) -> Iterator[str]:
                 yield f"{name}: {parameter}"
 
 
-CALLED_BY_LIBRARIES = frozenset({"forward"})
-"""By torch. pydantic calls what it decorates."""
+FOR_OTHERS = frozenset({"forward", "ArrayImages", "read_image"})
+"""What torch calls, and what the README offers for data sets of an owner. pydantic calls what
+it decorates."""
 
 
 class DifferentFiles:

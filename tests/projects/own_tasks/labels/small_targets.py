@@ -1,6 +1,14 @@
 """Targets in the small world of the tests: whether an image has each of three labels."""
 
+from typing import Any
+
+from leaf_diseases.task import Task
+
 NAMES = ["red", "green", "blue"]
+
+TWO_OUTPUTS = Task(["a", "b"])
+
+PREDICTION_OPTIONS: dict[str, Any] = {}
 
 LABEL_OPTIONS = {"label_column": "colours"}
 

@@ -1,6 +1,6 @@
 """The task, which is multi-label classification: any number of labels for an image."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -39,7 +39,7 @@ class Task(NamedTuple):
     def outputs(self) -> int:
         return len(self.names)
 
-    def make_criterion(self) -> "Criterion":
+    def make_criterion(self, _settings: Settings) -> "Criterion":
         return Criterion()
 
     def interpret(self, logits: Tensor, options: object) -> list[tuple[str, float]]:
@@ -47,6 +47,14 @@ class Task(NamedTuple):
 
     def make_activation(self) -> nn.Module:
         return nn.Sigmoid()
+
+
+def csv_cells(prediction: list[tuple[str, float]]) -> dict[str, Any]:
+    return dict(prediction)
+
+
+def as_json(prediction: list[tuple[str, float]]) -> Any:
+    return dict(prediction)
 
 
 def label_columns(settings: Settings) -> list[str]:
@@ -65,8 +73,8 @@ def number_labels(labels: list[Numbers]) -> tuple[list[Numbers], list[str]]:
     return labels, list(LABELS)
 
 
-def translate(target: Numbers, numbers: list[int]) -> Numbers:
-    raise NotImplementedError
+def translation(own: list[str], names: list[str]) -> Callable[[Numbers], Numbers]:
+    return lambda target: target
 
 
 def group_of(target: Numbers) -> None:
@@ -83,6 +91,12 @@ def derive(sums: dict[str, Tensor], samples: int) -> dict[str, float]:
     right, wrong, missed = sums["counts"]
     f1 = 2 * right / (2 * right + wrong + missed).clamp(min=1)
     return {"loss": sums["loss"].item() / samples, "f1": f1.mean().item()}
+
+
+def distance(logits: Tensor, taught: Tensor, temperature: float) -> Tensor:
+    logits, soft = logits / temperature, (taught / temperature).sigmoid()
+    loss = F.binary_cross_entropy_with_logits(logits, soft, reduction="sum")
+    return loss * temperature**2 / len(LABELS)
 
 
 class Criterion(nn.Module):

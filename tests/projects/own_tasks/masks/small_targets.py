@@ -1,10 +1,18 @@
 """Targets in the small world of the tests: masks of a square of one of six sizes."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torchvision import tv_tensors
 
+from leaf_diseases.task import Task
+
 NAMES = ["background", "square"]
+
+TWO_OUTPUTS = Task(["a", "b"])
+
+PREDICTION_OPTIONS: dict[str, Any] = {}
 
 LABEL_OPTIONS = {"label_column": "area"}
 

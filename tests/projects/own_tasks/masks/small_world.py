@@ -54,5 +54,9 @@ def build_linear_model(name: str, outputs: int, example: Tensor) -> LinearModel:
     return LinearModel(outputs)
 
 
-narrow_cnn = partial(PixelCNN, width=2)
-"""The network that `cnn` names in the tests."""
+SMALL = "pixels"
+
+SmallModel = PixelCNN
+
+narrow_cnn = partial(SmallModel, width=2)
+"""The network that SMALL names in the tests."""

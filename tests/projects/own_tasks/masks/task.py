@@ -1,6 +1,6 @@
 """The task, which is segmentation: a class for each pixel of an image."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -37,7 +37,7 @@ class Task(NamedTuple):
     def outputs(self) -> int:
         return len(NAMES)
 
-    def make_criterion(self) -> "Criterion":
+    def make_criterion(self, _settings: Settings) -> "Criterion":
         return Criterion()
 
     def interpret(self, logits: Tensor, options: object) -> list[tuple[str, float]]:
@@ -47,6 +47,14 @@ class Task(NamedTuple):
 
     def make_activation(self) -> nn.Module:
         return nn.Softmax(dim=1)
+
+
+def csv_cells(prediction: list[tuple[str, float]]) -> dict[str, Any]:
+    return dict(prediction)
+
+
+def as_json(prediction: list[tuple[str, float]]) -> Any:
+    return dict(prediction)
 
 
 def label_columns(settings: Settings) -> list[str]:
@@ -62,8 +70,8 @@ def number_labels(labels: list[Tensor]) -> tuple[list[Tensor], list[str]]:
     return labels, list(NAMES)
 
 
-def translate(target: Tensor, numbers: list[int]) -> Tensor:
-    raise NotImplementedError
+def translation(own: list[str], names: list[str]) -> Callable[[Tensor], Tensor]:
+    return lambda target: target
 
 
 def group_of(target: Tensor) -> None:

@@ -1,6 +1,14 @@
 """Targets in the small world of the tests: two numbers."""
 
+from typing import Any
+
+from leaf_diseases.task import Task
+
 NAMES = ["red", "green"]
+
+TWO_OUTPUTS = Task(["a", "b"])
+
+PREDICTION_OPTIONS: dict[str, Any] = {}
 
 LABEL_OPTIONS = {"label_column": "colour"}
 
