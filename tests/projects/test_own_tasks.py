@@ -1,7 +1,7 @@
 """Other tasks than classification, as owners write them with the README in hand.
 
 `own_tasks` has the files that the README lists: task.py, a data set, the targets of the tests
-and the tests of the task. Masks have a network and a small world, too.
+and the tests of the task. Masks and keypoints have a network and a small world, too.
 """
 
 import csv
@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from math import dist
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -23,8 +24,20 @@ from zygote import Zygote
 
 FILES = Path(__file__).with_name("own_tasks")
 
-TASKS = {"two_numbers": "r2", "labels": "f1", "masks": "iou"}
+TASKS = {"two_numbers": "r2", "labels": "f1", "masks": "iou", "keypoints": "found"}
 """Each with the metric that decides, which is 1 at best."""
+
+OF_A_KIND = """        self.length = 22 if train else 10
+        self.names = NAMES
+
+    def __getitem__(self, index: int) -> Any:
+        image, kind = super().__getitem__(index)
+        return image, small_target(kind)
+"""
+"""Gives the few shapes of the tests the targets of the task."""
+
+OF_PIXELS = ("masks", "keypoints")
+"""Those whose models have outputs for each pixel."""
 
 IMPORT = "from ..settings import Settings\n"
 MODEL = "        model: nn.Module = SmallCNN(outputs)\n"
@@ -62,10 +75,22 @@ def change_task(
         ("from .own_images", "from .own_data import open_own\nfrom .own_images"),
     )
     shutil.copy(files / "small_targets.py", project / "tests/small_targets.py")
-    if task != "masks":
+    if task not in OF_PIXELS:
+        replace(
+            project / "tests/small_world.py",
+            ("        self.length = 22 if train else 10\n", OF_A_KIND),
+            ("import partial\n", "import partial\nfrom typing import Any\n"),
+        )
         return
+    labels = package / "data/labels.py"
+    if task == "keypoints" and labels.exists():
+        replace(
+            labels,
+            ("return FileImages(", "return PointFiles("),
+            ("from .own_images", "from .own_data import PointFiles\nfrom .own_images"),
+        )
     shutil.copy(files / "small_world.py", project / "tests/small_world.py")
-    shutil.copy(files / "pixel_cnn.py", package / "models/pixel_cnn.py")
+    shutil.copy(FILES / "pixel_cnn.py", package / "models/pixel_cnn.py")
     replace(
         package / "models/networks.py",
         (IMPORT, f"{IMPORT}from .pixel_cnn import PixelCNN\n"),
@@ -108,6 +133,7 @@ LABELS = {
     "two_numbers": "label = ' '.join(map(str, target))",
     "labels": "label = ';'.join(n for n, on in zip(('red', 'green', 'blue'), target) if on) or 'none'",
     "masks": "label = str(target.float().mean().item())",
+    "keypoints": "label = '; '.join('%d %d' % tuple(m.nonzero().double().mean(0).flip(0)) for m in target)",
 }
 """How an owner would write a target in a list; of a mask, the share of its pixels."""
 
@@ -132,9 +158,22 @@ def macro_f1(rows: list[Row], labels: list[str]) -> float:
     return fmean(scores)
 
 
+def distance(rows: list[Row], labels: list[str]) -> float:
+    """Returns the mean distance of predicted points."""
+    return fmean(
+        dist(
+            (float(row[f"{name}_x"]), float(row[f"{name}_y"])),
+            map(float, point.split()),
+        )
+        for row, label in zip(rows, labels)
+        for name, point in zip(("green", "red"), label.split(";"))
+    )
+
+
 MEASURED: dict[str, tuple[str, Callable[[list[Row], list[str]], float]]] = {
     "two_numbers": ("error", error),
     "labels": ("f1", macro_f1),
+    "keypoints": ("error", distance),
 }
 """A metric of evaluate.py, and the same by what predict.py prints."""
 
@@ -178,7 +217,7 @@ def test_a_task_of_an_owner_trains(task, project, mypy, zygote):
     python(project, "-m", "ruff", "check", "--quiet")
     python(project, "-m", "ruff", "format", "--check", "--quiet")
     python(project, *mypy)
-    model = ("--model", "pixels" if task == "masks" else "cnn")
+    model = ("--model", "pixels" if task in OF_PIXELS else "cnn")
     flags = (*FLAGS, *model, "--checkpoint-every", STEPS // 2, "--keep-checkpoints", 9)
     run("train.py", *flags, "--run-dir", "run")
     last = training.read_metrics(project / "run")[-1]
@@ -212,7 +251,7 @@ def test_two_ranks_of_a_task_agree_with_one(task, form, tmp_path, zygote):
     subset = Subset.of("evaluate", "folders", parallel=form)
     project = render_subset(tmp_path / "project", subset)
     change_task(project, task)
-    model = ("--model", "pixels" if task == "masks" else "cnn")
+    model = ("--model", "pixels" if task in OF_PIXELS else "cnn")
     flags = (*FLAGS[:-2], *model, "--max-steps", 4, "--run-dir", "run")
     result = training.run_ranks(zygote.run, project, *flags, "--batch-size", 7)
     assert result.returncode == 0, result.stderr

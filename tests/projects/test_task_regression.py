@@ -7,9 +7,11 @@ import re
 import numpy as np
 import pytest
 import training
+from inspection import PACKAGE
 from PIL import Image
-from rendering import render_subset
+from rendering import render, render_subset
 from subsets import Subset
+from test_owners import Edit, apply, broken_tests
 
 TASK = "regression"
 NAMES = ("age", "price")
@@ -253,3 +255,114 @@ def test_the_shapes_are_learned(zygote, tmp_path):
     *_, last = training.read_metrics(tmp_path / "run")
     assert last["val_error"] < 1
     assert last["val_r2"] > 0.9
+
+
+def another_loss() -> Edit:
+    """The logarithm of the hyperbolic cosine, as the default."""
+    function = """def log_cosh(outputs: Tensor, targets: Tensor, reduction: str) -> Tensor:
+    # Without the cosh of large errors, which float32 does not hold.
+    errors = outputs - targets
+    return (errors + F.softplus(-2 * errors) - math.log(2)).sum()
+
+
+LOSSES: dict["""
+    return {
+        f"{PACKAGE}/task.py": [
+            ("LOSSES: dict[", function),
+            ('    "huber": F.huber_loss,\n', '    "log_cosh": log_cosh,\n'),
+            ("from collections.abc", "import math\nfrom collections.abc"),
+        ],
+        f"{PACKAGE}/settings.py": [
+            (
+                'Literal["mse", "l1", "huber"] = "mse"',
+                'Literal["mse", "l1", "log_cosh"] = "log_cosh"',
+            ),
+            (
+                "or Huber loss, which\n    is squared",
+                "or log cosh, which\n    is squared",
+            ),
+        ],
+    }
+
+
+def another_model() -> Edit:
+    """A linear model of small images, as the default."""
+    branch = """    elif name == "linear":
+        small = nn.AdaptiveAvgPool2d(8)
+        model = nn.Sequential(small, nn.Flatten(), nn.Linear(3 * 8 * 8, outputs))
+    else:
+        model = create_"""
+    return {
+        f"{PACKAGE}/models/networks.py": [
+            ("    else:\n        model = create_", branch)
+        ],
+        f"{PACKAGE}/settings.py": [(': str = "cnn"', ': str = "linear"')],
+    }
+
+
+def another_data_set() -> Edit:
+    """Photos whose names end with an age, as `DATA_DIR/anna-41.jpg`."""
+    opened = '''def open_named(settings: Settings, size: int) -> tuple[FileImages, FileImages]:
+    """Opens images whose names end with an age, as in DATA_DIR/anna-41.jpg."""
+    files = sorted(settings.data_dir.glob("*.jpg"))
+    ages = [(float(file.stem.rpartition("-")[2]),) for file in files]
+    images = FileImages(files, ages, ["age"])
+    share, seed = settings.val_share, settings.split_seed
+    return split_by_share(images, settings.data_dir, share, seed)
+
+
+DATASETS = {
+    "named": DatasetSpec(open_named, 224, crop_and_mirror, 1.0, HALF, HALF),
+'''
+    return {
+        f"{PACKAGE}/data/datasets.py": [
+            (
+                "import FileImages, describe_images\n",
+                "import FileImages, describe_images, split_by_share\n",
+            ),
+            ("DATASETS = {\n", opened),
+        ],
+        f"{PACKAGE}/settings.py": [('data: str = "shapes"', 'data: str = "named"')],
+    }
+
+
+def another_metric() -> Edit:
+    """The share of the predictions within half a standard deviation, which decides."""
+    derived = '        "near": sums["near"].mean().item() / samples,\n'
+    summed = '            "near": (errors.abs() < 0.5).sum(dim=0),\n'
+    return {
+        f"{PACKAGE}/task.py": [
+            ('"r2": ".4f"}', '"r2": ".4f", "near": ".2%"}'),
+            ('RESULT = "error"', 'RESULT = "near"'),
+            ("BEST = min\n", "BEST = max\n"),
+            ('        "r2": r2_of(', f'{derived}        "r2": r2_of('),
+            ('            "targets": ', f'{summed}            "targets": '),
+        ]
+    }
+
+
+HUBER = "tests/test_task.py::test_losses_are_of_standardized_numbers[huber-0.125]"
+CHANGES = {
+    another_loss: {HUBER},
+    another_model: set(),
+    another_data_set: set(),
+    another_metric: set(),
+}
+"""What owners change, with the tests of a project that this breaks: those of what is no more."""
+
+
+@pytest.mark.proof
+@pytest.mark.share
+@pytest.mark.parametrize("preset", ["recommended", "everything"])
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_a_change_breaks_only_tests_of_what_was_changed(
+    change, preset, tmp_path, zygote
+):
+    project = render(tmp_path / "project", {"preset": preset, "task": TASK})
+    made = change()
+    written = apply(made, project)
+    assert len(made) <= 3
+    assert written <= 30
+    broken, said = broken_tests(project, zygote)
+    assert {*broken} == CHANGES[change], said
+    print(f"{change.__name__} in {preset}: {len(made)} files, {written} lines")

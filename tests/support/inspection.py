@@ -134,7 +134,7 @@ EXCEPTIONS = {
 }
 
 
-WORDS_OF_TASKS = {"multilabel": {"f1", "macro", "scores"}}
+WORDS_OF_TASKS = {"multilabel": {"f1", "macro", "scores"}, "regression": {"l1"}}
 """Words of a trick that all projects of a task may say."""
 
 Files = Mapping[str, str]

@@ -77,7 +77,7 @@ def translation(own: list[str], names: list[str]) -> Callable[[Numbers], Numbers
     return lambda target: target
 
 
-def group_of(target: Numbers) -> None:
+def group_of(target: Numbers) -> object:
     return None
 
 

@@ -20,6 +20,7 @@ class FewShapes(Shapes):
     def __init__(self, train: bool, image_size: int = 32) -> None:
         super().__init__(train, image_size)
         self.length = 22 if train else 10
+        self.names = NAMES
 
     def __getitem__(self, index: int) -> Any:
         image, number = super().__getitem__(index)

@@ -74,7 +74,7 @@ def translation(own: list[str], names: list[str]) -> Callable[[Tensor], Tensor]:
     return lambda target: target
 
 
-def group_of(target: Tensor) -> None:
+def group_of(target: Tensor) -> object:
     return None
 
 

@@ -76,7 +76,7 @@ def translation(own: list[str], names: list[str]) -> Callable[[Numbers], Numbers
     return lambda target: target
 
 
-def group_of(target: Numbers) -> None:
+def group_of(target: Numbers) -> object:
     return None
 
 
@@ -103,11 +103,11 @@ class Criterion(nn.Module):
     def forward(
         self, outputs: Tensor, targets: Tensor
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        errors = outputs - targets
+        errors, exact = (outputs - targets).double(), targets.double()
         loss = F.mse_loss(outputs, targets, reduction="sum") / outputs.shape[1]
         return loss, {
             "error": errors.abs().mean(dim=1).sum(),
-            "targets": targets.sum(dim=0),
-            "squares": targets.square().sum(dim=0),
+            "targets": exact.sum(dim=0),
+            "squares": exact.square().sum(dim=0),
             "squared_errors": errors.square().sum(dim=0),
         }
