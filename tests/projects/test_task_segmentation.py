@@ -282,13 +282,16 @@ def metrics_modules(tmp_path_factory):
 
 
 @pytest.mark.proof
-def test_an_exported_model_predicts_the_same_masks(tmp_path, zygote):
+@pytest.mark.parametrize(("model", "steps"), [("unet", 60), ("smp:FPN:resnet18", 6)])
+def test_an_exported_model_predicts_the_same_masks(model, steps, tmp_path, zygote):
     import onnxruntime
 
-    tricks = ("folders", "predict", "export", "evaluate")
+    tricks = ("folders", "predict", "export", "evaluate", "smp")
     project = render_subset(tmp_path / "project", Subset.of(*tricks, task=TASK))
     make_leaves(project / "leaves")
-    run(zygote, project, "train.py", *FLAGS[:-2], *FOLDER, "--run-dir", "run")
+    flags = (*FLAGS[:-2], *FOLDER, "--model", model, "--max-steps", steps)
+    flags += ("--run-dir", "run")
+    run(zygote, project, "train.py", *flags)
     assert "differ by" in run(zygote, project, "export.py", "run/model.pt")
     # Those that are square, which are resized and cropped to themselves.
     names = [f"{number}.png" for number in range(0, COUNT, 3)]
