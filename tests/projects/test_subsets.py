@@ -12,7 +12,7 @@ import inspection
 import pytest
 import training
 import yaml
-from covering import FORMS, Space
+from covering import FORMS, TASK, Space
 from inspection import PACKAGE, RUFF, DifferentFiles, text_files
 from parts import few_of
 from rendering import render, render_subset, render_version
@@ -28,6 +28,7 @@ from subsets import (
     core_choices,
     covering_array,
     everything,
+    forms_of,
     questions,
     recommended,
     space,
@@ -51,8 +52,12 @@ def test_every_file_of_every_row(part, tmp_path, phase):
 @pytest.mark.proof
 @pytest.mark.parametrize("task", TASKS)
 def test_every_file_of_a_trick_alone(task, tmp_path, phase):
-    rows = [row for row in TRICKS if row.works("task", task) and not row.choices]
-    check_every_file([Subset.of(row.name, task=task) for row in rows], tmp_path, phase)
+    alone = [
+        Subset.of(row.name, parallel=(*forms_of(row), "none")[0], task=task)
+        for row in TRICKS
+        if row.works(TASK, task) and not row.choices
+    ]
+    check_every_file(alone, tmp_path, phase)
 
 
 @pytest.mark.parametrize("part", few_of(range(PARTS), 0))
