@@ -222,6 +222,16 @@ def test_masks_of_0_and_255_are_no_two_classes(project, zygote):
     check_refused(zygote, project, message, "train.py", *FLAGS, *FOLDER)
 
 
+def test_a_class_of_validation_alone_is_refused(project, zygote):
+    for number in range(COUNT):
+        path = project / f"leaves/masks/{number}.png"
+        mask = np.array(Image.open(path))
+        mask[mask == 2] = 2 if number == 0 else 1  # Image 0 is for validation.
+        Image.fromarray(mask).save(path)
+    message = "no mask for training has rust, which masks for validation have"
+    check_refused(zygote, project, message, "train.py", *FLAGS, *LIST)
+
+
 def test_other_data_must_have_the_classes(project, zygote):
     flags = (*FLAGS, *FOLDER, "--max-steps", 1, "--run-dir", "run")
     run(zygote, project, "train.py", *flags)
