@@ -89,7 +89,7 @@ def write_file(path: Path, images: int, chunk: int | None) -> None:
         for start in range(0, images, 1000):
             stored[start : start + 1000] = rng.integers(256, size=(1000, *SHAPE))
         file["targets"] = np.arange(images) % 10
-        file.attrs["classes"] = json.dumps([str(label) for label in range(10)])
+        file.attrs["names"] = json.dumps([str(label) for label in range(10)])
         file.attrs["source"] = "random"
         file.attrs["image_size"] = SHAPE[-1]
 

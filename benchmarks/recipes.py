@@ -101,7 +101,7 @@ def write_images(project: Path, directory: Path) -> None:
         drawn = shapes(split == "train", STORED_SIZE)
         for index in range(count):
             image, target = drawn[index]
-            folder = directory / split / drawn.classes[target]
+            folder = directory / split / drawn.names[target]
             folder.mkdir(parents=True, exist_ok=True)
             pixels = image.permute(1, 2, 0).numpy()
             Image.fromarray(pixels).save(folder / f"{index}.jpg", quality=90)

@@ -2,7 +2,8 @@
 
 A code block below a comment such as `<!-- from everything: train.py backward -->` is that
 function of that preset's project, or with `ddp` or `fsdp` of that with everything and this form
-of several GPUs, or with a trick that `everything` leaves out of that with all that goes with it;
+of several GPUs, or with a trick that `everything` leaves out, or that is for other tasks only, of
+that with all that goes with it;
 a table or list between `<!-- the NAME -->` and `<!-- end -->` is computed. So are the lines
 `- Code:` and `- Flags:` in template/readme-sections/.
 """
@@ -48,7 +49,8 @@ def project(name: str) -> dict[str, str]:
     if name in questions()["parallel"]:
         answers = everything(parallel=name).answers
     elif name in questions():
-        answers = everything(**{name: True}).answers
+        [row] = [row for row in TRICKS if row.name == name]
+        answers = everything(task=task_of(row), **{name: True}).answers
     return rendered(answers)
 
 

@@ -64,7 +64,7 @@ TRAIN_ERRORS = {
     "--data-dir file": "put them into file/CLASS",
     "--data-dir loop": "put them into loop/CLASS",
     f"--data-dir {LONG}": "/CLASS",
-    "--data-dir folders/single": "has one image, which cannot be in both splits",
+    "--data-dir folders/single": "is the only image of its kind, which cannot be in both splits",
     "--data-dir folders/unknown-splits": "hold folders of the same names (a, b, c), so",
     "--data csv --data-dir missing": "cannot read missing/labels.csv",
     "--data csv --data-dir file": "cannot read file/labels.csv",
@@ -74,7 +74,7 @@ TRAIN_ERRORS = {
     "--data csv --data-dir csv/columns": "has no column path: name one of file, class by --path-column",
     "--data csv --data-dir csv/empty": "has no column path",
     "--data csv --data-dir csv/no-rows": "lists no images",
-    "--data csv --data-dir csv/no-label": "rows with an empty cell (1)",
+    "--data csv --data-dir csv/no-label": "rows that cannot be used (1): mend line 24 (an empty cell)",
     "--data csv --data-dir csv/missing": "images that are not in csv/missing (4): mend 0.png, 1.png",
     "--data csv --data-dir csv/twice": "images in more than one row (1): mend ../../folder",
     "--data csv --data-dir csv/one-split": "only in training: c; only in validation",
@@ -93,11 +93,11 @@ TRAIN_ERRORS = {
     "--data hdf5 --data-dir h5/directory": "make it with convert.py",
     "--data hdf5 --data-dir h5/no-images": "make it with convert.py",
     "--data hdf5 --data-dir h5/no-targets": "make it with convert.py",
-    "--data hdf5 --data-dir h5/no-classes": "make it with convert.py",
+    "--data hdf5 --data-dir h5/no-names": "make it with convert.py",
     "--data hdf5 --data-dir h5/no-source": "make it with convert.py",
     "--data hdf5 --data-dir h5/no-size": "make it with convert.py",
-    "--data hdf5 --data-dir h5/bad-classes": "make it with convert.py",
-    "--data hdf5 --data-dir h5/number-of-classes": "make it with convert.py",
+    "--data hdf5 --data-dir h5/bad-names": "make it with convert.py",
+    "--data hdf5 --data-dir h5/number-of-names": "make it with convert.py",
     "--data hdf5 --data-dir h5/group": "make it with convert.py",
     "--data hdf5 --data-dir h5/float-images": "(6, 3, 8, 8) float32",
     "--data hdf5 --data-dir h5/channels-last": "(6, 8, 8, 3) uint8",
@@ -219,10 +219,10 @@ EVALUATE_USAGE = {
 
 EVALUATE_ERRORS = {
     "--data imagenet": "there is no data set imagenet: try --data",
-    "--data shapes": "not learned these classes: circle, cross, ring; name other images",
+    "--data shapes": "not learned circle, cross, ring: name other images",
     "--split test": "has no split test: pass another --split (it has train, val)",
     "--data-dir missing": "put them into missing/CLASS",
-    "--data-dir folders/other-classes": "not learned these classes: d; name other images",
+    "--data-dir folders/other-classes": "not learned d: name other images",
     "--data hdf5 --data-dir h5/text": "make it with convert.py",
     "--config missing.json": "pass the config.json of the run with --config",
     "--config configs/no-model.json": "pass the config.json of the run",
@@ -269,7 +269,7 @@ PREDICT_ERRORS = {
     "folder/val/a --config configs/types.json": "pass the config.json of the run",
     "folder/val/a --config configs/no-model.json": "pass the config.json of the run",
     "folder/val/a --config configs/negative-size.json": "pass the config.json of the run",
-    "folder/val/a --config configs/other-model.json": "check the model and its classes",
+    "folder/val/a --config configs/other-model.json": "check the model and its outputs",
     "folder/val/a --config configs/no-such-model.json": "there is no model",
     "folder/val/a --config configs/other-classes.json": "2 of another shape: classifier.",
     "folder/val/a --device cuda:99": "pass --device cpu",
@@ -515,7 +515,7 @@ def make_hdf5(h5: Path) -> None:
         content = {
             "images": rng.integers(256, size=(6, 3, 8, 8), dtype=np.uint8),
             "targets": np.arange(6) % 3,
-            "classes": json.dumps(["a", "b", "c"]),
+            "names": json.dumps(["a", "b", "c"]),
             "source": "folder",
             "image_size": 8,
         } | changes
@@ -525,7 +525,7 @@ def make_hdf5(h5: Path) -> None:
                     file.create_group(key)
                 elif content[key] is not None:
                     file[key] = content[key]
-            for key in ("classes", "source", "image_size"):
+            for key in ("names", "source", "image_size"):
                 if content[key] is not None:
                     file.attrs[key] = content[key]
 
@@ -543,11 +543,11 @@ def make_hdf5(h5: Path) -> None:
     (h5 / "directory" / name).mkdir()
     both("no-images", images=None)
     both("no-targets", targets=None)
-    both("no-classes", classes=None)
+    both("no-names", names=None)
     both("no-source", source=None)
     both("no-size", image_size=None)
-    both("bad-classes", classes="a, b, c")
-    both("number-of-classes", classes="3")
+    both("bad-names", names="a, b, c")
+    both("number-of-names", names="3")
     both("group", images="group")
     both("float-images", images=np.zeros((6, 3, 8, 8), np.float32))
     both("channels-last", images=np.zeros((6, 8, 8, 3), np.uint8))
@@ -557,7 +557,7 @@ def make_hdf5(h5: Path) -> None:
     both("few-targets", targets=np.arange(5) % 3)
     both("missing-shard").rename(h5 / "missing-shard" / "train-00000-of-00002.h5")
     both("foreign-shard")
-    write("foreign-shard", "train-00001.h5", classes=json.dumps(["x", "y", "z"]))
+    write("foreign-shard", "train-00001.h5", names=json.dumps(["x", "y", "z"]))
     # Compressed as h5repack does; one byte of the images is flipped.
     path = both("gzip", images=None)
     with h5py.File(path, "a") as file:
@@ -605,12 +605,12 @@ def make_weights(world: Path) -> None:
     shutil.copy(world / "run" / "model.pt", weights / "foreign" / "pytorch_model.bin")
     (weights / "foreign" / "config.json").write_text('{"architectures": []}')
     config = json.loads((world / "run" / "config.json").read_text())
-    cnn, names = config["settings"], config["classes"]
+    cnn, names = config["settings"], config["names"]
     preprocessing = config["preprocessing"]
     for name, content in {
         "foreign": {"architectures": ["BertModel"]},
         "list": [1, 2, 3],
-        "types": {"settings": [], "classes": 3, "preprocessing": []},
+        "types": {"settings": [], "names": 3, "preprocessing": []},
         "no-model": config | {"settings": {}},
         "settings": config | {"settings": cnn | {"batch_size": "many"}},
         "negative-size": config | {"preprocessing": preprocessing | {"crop_size": -8}},
@@ -620,7 +620,7 @@ def make_weights(world: Path) -> None:
             "preprocessing": preprocessing | {"resize_size": 32, "crop_size": 32},
         },
         "no-such-model": config | {"settings": cnn | {"model": "nonsense"}},
-        "other-classes": config | {"classes": [*names, "d"]},
+        "other-classes": config | {"names": [*names, "d"]},
     }.items():
         (configs / f"{name}.json").write_text(json.dumps(content))
     (configs / "empty.json").write_text("")

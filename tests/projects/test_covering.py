@@ -13,8 +13,15 @@ import sys
 import pytest
 import training
 from rendering import render_subset
-from subsets import PROOF_SEED, SEED_OF_PAIRS, Subset, covering_array, everything
-from torch_tricks.catalogue import own_catalogue
+from subsets import (
+    PROOF_SEED,
+    SEED_OF_PAIRS,
+    TASKS,
+    Subset,
+    covering_array,
+    everything,
+    recommended,
+)
 from zygote import OF_TORCHVISION, WITHOUT_PLUGINS
 
 ROWS = covering_array()
@@ -22,12 +29,17 @@ PAIRS = covering_array(2, SEED_OF_PAIRS)
 OF_THE_PROOF = covering_array(3, PROOF_SEED)
 PAIRS_OF_THE_PROOF = covering_array(2, PROOF_SEED)
 
-RECOMMENDED = Subset.of(
-    *(name for name, trick in own_catalogue().items() if trick.recommended)
-)
+RECOMMENDED = recommended()
 AT_ONCE = [Subset.of(), everything()]
 """The subsets whose scripts and own tests `make test` runs, without the tests that start
 processes. `make proof` runs whole rows, under torchrun if they have several ranks."""
+
+OTHER_TASKS = [
+    subset
+    for task in TASKS[1:]
+    for subset in (recommended(task), everything(task=task, parallel="ddp"))
+]
+"""Subsets of the other tasks, the own tests of which run in `make test` or `make proof`."""
 
 WITH_RANKS = [
     next(row for row in PAIRS if row.parallel == form and "resume" in row.tricks)
@@ -176,7 +188,7 @@ def in_a_new_process(project, *arguments):
 
 @pytest.mark.long
 def test_the_types_check(tmp_path, mypy, phase):
-    check_the_types([*AT_ONCE, WITH_RANKS[-1]], tmp_path, mypy, phase)
+    check_the_types([*AT_ONCE, *OTHER_TASKS, WITH_RANKS[-1]], tmp_path, mypy, phase)
     project = tmp_path / str(WITH_RANKS[-1])
     with (project / "train.py").open("a", encoding="utf-8") as file:
         file.write("\n\nmain(0)\n")
@@ -188,7 +200,8 @@ def test_the_types_check(tmp_path, mypy, phase):
 @pytest.mark.share
 @pytest.mark.parametrize("part", range(3))
 def test_the_types_of_every_row_check(part, tmp_path, mypy, phase):
-    check_the_types(OF_THE_PROOF[part::3], tmp_path, mypy, phase)
+    subsets = [*OF_THE_PROOF, *PAIRS_OF_THE_PROOF]
+    check_the_types(subsets[part::3], tmp_path, mypy, phase)
 
 
 def check_the_types(subsets, directory, mypy, phase):
@@ -211,11 +224,19 @@ def test_the_own_tests_of_ranks_pass(subset, project, zygote):
 
 
 @pytest.mark.long
-@rows(*AT_ONCE, RECOMMENDED)
+@rows(*AT_ONCE, RECOMMENDED, *OTHER_TASKS[::2])
 def test_the_projects_own_tests_pass(subset, project, zygote, phase):
     """In a fork, which need not import torch again."""
     with phase("tests"):
         own_tests_in_a_fork(project, zygote, "-m", "not slow")
+
+
+@pytest.mark.long
+@rows_of_the_proof(OTHER_TASKS[1::2])
+def test_the_own_tests_of_everything_pass(subset, project, zygote, phase):
+    """Of the other tasks, those that start processes, too."""
+    with phase("tests"):
+        own_tests_in_a_fork(project, zygote)
 
 
 def own_tests_in_a_fork(project, zygote, *flags):

@@ -11,13 +11,13 @@ from rendering import PACKAGE, render_subset
 from subsets import (
     AVERAGES,
     SEED_OF_PAIRS,
-    TRICKS,
     Subset,
     covering_array,
     everything,
+    recommended,
 )
 
-RECOMMENDED = Subset.of(*(trick.name for trick in TRICKS if trick.recommended))
+RECOMMENDED = recommended()
 
 MANY = Subset.of(
     *(*RECOMMENDED.tricks, "accumulation", "channels_last", "class_balance"),

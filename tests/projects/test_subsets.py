@@ -12,13 +12,14 @@ import inspection
 import pytest
 import training
 import yaml
-from covering import FORMS, Space
+from covering import FORMS, TASK, Space
 from inspection import PACKAGE, RUFF, DifferentFiles, text_files
 from parts import few_of
 from rendering import render, render_subset, render_version
 from subsets import (
     PROOF_SEED,
     ROOT,
+    SEED_OF_PAIRS,
     TASKS,
     TRICKS,
     Subset,
@@ -27,7 +28,9 @@ from subsets import (
     core_choices,
     covering_array,
     everything,
+    forms_of,
     questions,
+    recommended,
     space,
     with_levels,
 )
@@ -37,9 +40,24 @@ PARTS = 16
 """The subsets are read in so many parts: one in `make test`, a share of the others in `make proof`."""
 
 
+OTHER_TASKS = [row for row in covering_array(2, SEED_OF_PAIRS) if row.task != TASKS[0]]
+
+
 @pytest.mark.parametrize("part", range(2))
 def test_every_file_of_every_row(part, tmp_path, phase):
-    check_every_file(covering_array()[part::2], tmp_path, phase)
+    subsets = [*covering_array(), *OTHER_TASKS, *map(recommended, TASKS[1:])]
+    check_every_file(subsets[part::2], tmp_path, phase)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("task", TASKS)
+def test_every_file_of_a_trick_alone(task, tmp_path, phase):
+    alone = [
+        Subset.of(row.name, parallel=(*forms_of(row), "none")[0], task=task)
+        for row in TRICKS
+        if row.works(TASK, task) and not row.choices
+    ]
+    check_every_file(alone, tmp_path, phase)
 
 
 @pytest.mark.parametrize("part", few_of(range(PARTS), 0))
@@ -209,6 +227,7 @@ def full_projects(tmp_path_factory):
     What excludes others has a project of its own.
     """
     rows = {form: everything(parallel=form) for form in questions()["parallel"][1:]}
+    rows |= {task: everything(task=task) for task in TASKS[1:]}
     for trick in catalogue():
         if trick.excludes:
             without = dict.fromkeys(trick.excludes, False)

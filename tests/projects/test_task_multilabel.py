@@ -5,6 +5,7 @@ import importlib.util
 import io
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ import torch
 import training
 from PIL import Image
 from rendering import PACKAGE, render_subset
-from subsets import Subset
+from subsets import TASKS, TRICKS, Subset
+from test_owners import apply, broken_tests
 
 RECOMMENDED = Subset.of(
     *("csv", "evaluate", "predict", "export", "seeding", "resume", "amp", "metrics"),
@@ -182,3 +184,112 @@ def test_two_ranks_agree_with_one(form, photos, zygote, tmp_path):
     measured = json.loads(alone.stdout)
     for name in ("loss", "f1", "map"):
         assert measured[name] == pytest.approx(last[f"val_{name}"], rel=1e-5)
+
+
+TASK = f"{PACKAGE}/task.py"
+DATASETS = f"{PACKAGE}/data/datasets.py"
+NETWORKS = f"{PACKAGE}/models/networks.py"
+SETTINGS = f"{PACKAGE}/settings.py"
+
+LOSS = """targets, reduction="sum")
+        return losses / logits.shape[1]
+"""
+FOCAL_LOSS = """targets, reduction="none")
+        wrong = (targets - logits.sigmoid()).abs()
+        return (wrong.square() * losses).sum() / logits.shape[1]
+"""
+MODEL = "    else:\n        model = create_torchvision_model("
+OF_PATCHES = """    elif name == "patches":
+        model = nn.Sequential(
+            nn.Conv2d(3, 32, kernel_size=4, stride=4),
+            nn.GELU(),
+            nn.Conv2d(32, 64, kernel_size=2, stride=2),
+            nn.AdaptiveMaxPool2d(1),
+            nn.Flatten(),
+            nn.Linear(64, outputs),
+        )
+"""
+NAMED = '''def open_named(settings: Settings, _size: int) -> tuple[FileImages, FileImages]:
+    """Opens images whose names begin with their labels, as in DATA_DIR/red+blue-17.png."""
+    files = sorted(settings.data_dir.glob("*.png"))
+    labels = [file.name.partition("-")[0].split("+") for file in files]
+    names = sorted({name for each in labels for name in each if name})
+    targets = [tuple(float(name in each) for name in names) for each in labels]
+    images = FileImages(files, targets, names)
+    share, seed = settings.val_share, settings.split_seed
+    return split_by_share(images, settings.data_dir, share, seed)
+
+
+DATASETS = {
+    "named": DatasetSpec(open_named, 16, crop_and_mirror, 1.0, HALF, HALF),
+'''
+F1 = '        "f1": f1.nanmean().nan_to_num().item(),\n'
+EXACT = '        "exact": sums["exact"].item() / samples,\n'
+SCORES = "        if not self.training:\n"
+COUNTED = '        sums["exact"] = (found == there).all(dim=1).sum()\n'
+
+CHANGES = {
+    # arXiv:1708.02002.
+    "focal loss": {
+        TASK: [(LOSS, FOCAL_LOSS), ("the binary cross-entropy", "the focal loss")]
+    },
+    "model": {
+        NETWORKS: [(MODEL, OF_PATCHES + MODEL)],
+        SETTINGS: [('model: str = "cnn"', 'model: str = "patches"')],
+    },
+    "data set": {
+        DATASETS: [
+            (
+                "FileImages, describe_images\n",
+                "FileImages, describe_images, split_by_share\n",
+            ),
+            ("DATASETS = {\n", NAMED),
+        ],
+        SETTINGS: [('data: str = "shapes"', 'data: str = "named"')],
+    },
+    "metric": {
+        TASK: [
+            ('"f1": ".2%"}', '"f1": ".2%", "exact": ".2%"}'),
+            ('RESULT = "map"', 'RESULT = "exact"'),
+            (F1, F1 + EXACT),
+            (SCORES, COUNTED + SCORES),
+        ]
+    },
+}
+"""What owners change: replacements by file."""
+
+BROKEN = {
+    "focal loss": {"tests/test_task.py::test_f1_and_map_are_means_over_the_labels"},
+    "model": set(),
+    "data set": set(),
+    "metric": set(),
+}
+"""The tests that each of them breaks: those of what it changes."""
+
+
+@pytest.mark.proof
+@pytest.mark.share
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_of_an_owner_breaks_its_own_tests_alone(
+    name, photos, zygote, tmp_path
+):
+    recommended = [
+        row.name
+        for row in TRICKS
+        if row.recommended and "multilabel" in row.works_with.get("task", TASKS)
+    ]
+    subset = Subset.of(*recommended, task="multilabel")
+    project = render_subset(tmp_path / "project", subset)
+    assert len(CHANGES[name]) <= 3
+    assert apply(CHANGES[name], project) <= 30
+    broken, said = broken_tests(project, zygote)
+    assert {*broken} == BROKEN[name], said
+    for path in photos.glob("*.png"):
+        row = path.stem
+        shutil.copy(path, tmp_path / f"{'red+' * (int(row) % 2)}green-{row}.png")
+    flags = (*FLAGS[2:], "--max-steps", 3, "--data-dir", tmp_path, "--run-dir", "run")
+    result = zygote.run(project, "train.py", *flags)
+    assert (result.returncode, result.stderr) == (0, "")
+    last = training.read_metrics(project / "run")[-1]
+    assert ("val_exact" in last) == (name == "metric")
+    assert ("2 labels: green" in result.stdout) == (name == "data set")

@@ -3,6 +3,7 @@
 import csv
 import importlib
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import training
 from PIL import Image
 from rendering import PACKAGE, render, render_subset
 from subsets import Subset
+from test_owners import apply, broken_tests
 
 TASK = "segmentation"
 CLASSES = ("ground", "leaf", "rust")
@@ -329,3 +331,129 @@ def test_shapes_are_learned_with_the_defaults(tmp_path):
     command = [sys.executable, "train.py", "--device", "cpu", "--run-dir", "run"]
     subprocess.run(command, check=True, cwd=project)
     assert training.read_metrics(project / "run")[-1]["val_mean_iou"] > 0.85
+
+
+TASK_FILE, METRICS_FILE, NETWORKS, DATASETS, SETTINGS = (
+    f"{PACKAGE}/{name}.py"
+    for name in (
+        "task",
+        "pixel_metrics",
+        "models/networks",
+        "data/datasets",
+        "settings",
+    )
+)
+
+MODEL = """    else:
+        model = create_torchvision_model(name, outputs)
+"""
+DILATED = """    elif name == "dilated":
+        model = dilated_network(outputs)
+"""
+DEFINED = '''def dilated_network(outputs: int, width: int = 32) -> nn.Module:
+    """Convolutions that see ever more of an image, which keeps its size."""
+    layers: list[nn.Module] = []
+    for dilation in (1, 2, 4, 1):
+        inputs = width if layers else 3
+        layers += [
+            nn.Conv2d(inputs, width, 3, padding=dilation, dilation=dilation),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+        ]
+    return nn.Sequential(*layers, nn.Conv2d(width, outputs, kernel_size=1))
+
+
+def make_model('''
+
+PAIRS = '''def open_pairs(settings: Settings, _size: int) -> tuple[FileImages, FileImages]:
+    """Opens images with their masks beside them: leaf.jpg and leaf.png."""
+    files = sorted(settings.data_dir.glob("*.jpg"))
+    masks = [file.with_suffix(".png") for file in files]
+    found, names = open_masks(files, masks, settings.data_dir)
+    images = FileImages(files, found, names)
+    share, seed = settings.val_share, settings.split_seed
+    return split_by_share(images, settings.data_dir, share, seed)
+
+
+HALF = ('''
+IMPORTED = """from .mask_files import open_masks
+from .own_images import FileImages, describe_images, split_by_share
+"""
+ROW = """DATASETS = {
+    "pairs": DatasetSpec(open_pairs, 224, crop_and_mirror, 1.0, HALF, HALF),
+"""
+
+DICE = """    ious = class_ious(confusion)
+    return {
+        "mean_dice": mean_of_known(2 * ious / (1 + ious), confusion),
+"""
+
+CHANGES = {
+    # arXiv:1708.02002.
+    "focal loss": {
+        TASK_FILE: [
+            (
+                "        return losses\n",
+                "        return (1 - (-losses).exp()) ** 2 * losses\n",
+            ),
+            ('"""Returns the cross-entropy of', '"""Returns the focal loss of'),
+        ]
+    },
+    "model": {
+        NETWORKS: [(MODEL, DILATED + MODEL), ("def make_model(", DEFINED)],
+        SETTINGS: [('model: str = "unet"', 'model: str = "dilated"')],
+    },
+    "data set": {
+        DATASETS: [
+            (
+                "from .own_images import FileImages, describe_images\n",
+                IMPORTED,
+            ),
+            ("HALF = (", PAIRS),
+            ("DATASETS = {\n", ROW),
+        ],
+        SETTINGS: [('data: str = "shapes"', 'data: str = "pairs"')],
+    },
+    "metric": {
+        TASK_FILE: [
+            ('"mean_iou": ".2%"}', '"mean_iou": ".2%", "mean_dice": ".2%"}'),
+            ('RESULT = "mean_iou"', 'RESULT = "mean_dice"'),
+        ],
+        METRICS_FILE: [("    return {\n", DICE)],
+    },
+}
+"""What owners change: replacements by file."""
+
+BROKEN = {
+    "focal loss": {
+        "tests/test_task.py::test_loss_is_a_mean_over_the_valid_pixels_of_each_image"
+    },
+    "model": set(),
+    "data set": set(),
+    "metric": set(),
+}
+"""The tests that each of them breaks: those of what it changes."""
+
+
+@pytest.mark.proof
+@pytest.mark.share
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_of_an_owner_breaks_its_own_tests_alone(name, project, zygote):
+    assert len(CHANGES[name]) <= 3
+    written = apply(CHANGES[name], project)
+    assert written <= 30
+    broken, said = broken_tests(project, zygote)
+    print(f"{name}: {len(CHANGES[name])} files, {written} lines, broken {broken}")
+    assert {*broken} == BROKEN[name], said
+    pairs = project / "pairs"
+    pairs.mkdir()
+    shutil.copy(project / "leaves/classes.txt", pairs)
+    for path in (project / "leaves/images").iterdir():
+        Image.open(path).save(pairs / f"{path.stem}.jpg")
+        shutil.copy(project / "leaves/masks" / path.name, pairs)
+    flags = ("--image-size", 16, "--data-dir", "pairs", *FLAGS[-4:])
+    flags += ("--max-steps", 3, "--run-dir", "run")
+    output = run(zygote, project, "train.py", *flags)
+    last = training.read_metrics(project / "run")[-1]
+    assert ("val_mean_dice" in last) == (name == "metric")
+    assert ("3 classes (share of pixels): ground" in output) == (name == "data set")

@@ -32,7 +32,7 @@ class NoisyImages(Dataset):
     """512 images with a faint colour of their class; to train on, with many wrong labels."""
 
     def __init__(self, train: bool, image_size: int) -> None:
-        self.classes = list("abcdef")
+        self.names = list("abcdef")
         size = (3, image_size, image_size)
         colours = torch.randn(6, 3, 1, 1, generator=torch.Generator().manual_seed(0))
         drawn = torch.Generator().manual_seed(1 + train)

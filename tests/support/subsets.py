@@ -192,6 +192,12 @@ def everything(**answers: Level) -> Subset:
     return Subset(space().choose(fixed, wanted))
 
 
+def recommended(task: str = TASKS[0]) -> Subset:
+    """The subset of the preset `recommended`."""
+    rows = (row for row in TRICKS if row.recommended and row.works(TASK, task))
+    return Subset.of(*(row.name for row in rows), task=task)
+
+
 def seeded_forms() -> list[Subset]:
     """The subsets of `seeding` and one of the forms of `parallel`, or none of them.
 

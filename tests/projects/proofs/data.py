@@ -96,7 +96,7 @@ def test_both_splits_have_the_same_classes(
     tiny: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     splits = make_tiny_images(22), make_tiny_images(10)
-    splits[1].classes = list("abdefg")
+    splits[1].names = list("abdefg")
     row = DATASETS["tiny"]._replace(open_splits=lambda *_: splits)
     monkeypatch.setitem(DATASETS, "tiny", row)
     named = "only in training: c; only in validation: g"
@@ -108,7 +108,7 @@ def test_too_few_images_are_refused(
     tiny: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = make_tiny_images(1)
-    one.classes = ["a"]
+    one.names = ["a"]
     row = DATASETS["tiny"]._replace(open_splits=lambda *_: (one, one))
     monkeypatch.setitem(DATASETS, "tiny", row)
     with pytest.raises(UserError, match=r"too few training images \(1\) for --batch"):

@@ -100,7 +100,7 @@ def test_files_are_not_their_own_source(directory: Path) -> None:
 def test_as_many_images_as_targets_are_needed(tmp_path: Path) -> None:
     path = tmp_path / "val.h5"
     with h5py.File(path, "w") as file:
-        file.attrs.update({"classes": '["a"]', "source": "shapes", "image_size": 4})
+        file.attrs.update({"names": '["a"]', "source": "shapes", "image_size": 4})
         file["images"], file["offsets"] = np.zeros(9, np.uint8), [0, 9]
         file["targets"] = [0, 0]
     with pytest.raises(UserError, match="is no data file .*: make it with convert.py"):
