@@ -22,18 +22,19 @@ from versions import REPOSITORY, SOURCE
 ROOT = Path(__file__).parents[2]
 COPIER = Path(sys.executable).with_name("copier")
 QUESTIONS = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
-PRESETS = {
-    "minimal": [],
-    "recommended": [trick.name for trick in TRICKS if trick.recommended],
-    "everything": [
-        trick.name
-        for trick in TRICKS
-        if not trick.excludes
-        and trick.works("parallel", "dp")
-        and trick.works("task", "classification")
-    ],
-}
-"""The tricks of each preset, for classification."""
+PRESETS = ("minimal", "recommended", "everything")
+
+
+def tricks_of(preset: str, task: str = "classification") -> list[str]:
+    """The tricks of a preset for a task."""
+    wanted = {
+        "minimal": lambda _: False,
+        "recommended": lambda trick: trick.recommended,
+        "everything": lambda trick: (
+            not trick.excludes and trick.works("parallel", "dp")
+        ),
+    }[preset]
+    return [t.name for t in TRICKS if t.works("task", task) and wanted(t)]
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -53,9 +54,9 @@ def test_a_preset_decides_on_the_tricks(copie, preset, capsys):
     for trick, modules in MODULES.items():
         for module in modules:
             exists = (package / f"{module}.py").exists()
-            assert exists == (trick in PRESETS[preset]), module
+            assert exists == (trick in tricks_of(preset)), module
     message = " ".join(capsys.readouterr().err.split())
-    listed = ", ".join(PRESETS[preset]) or "no tricks"
+    listed = ", ".join(tricks_of(preset)) or "no tricks"
     assert f"Leaf Diseases is ready with {listed}." in message
     assert 'pip install -e ".[dev]" python train.py' in message
 
@@ -75,9 +76,7 @@ def test_a_preset_has_the_tricks_for_the_task(copie, preset, task, capsys):
     assert result.exception is None
     assert result.answers["task"] == task
     assert result.answers["description"] == DESCRIPTIONS[task]
-    begun = PRESETS["recommended" if preset == "custom" else preset]
-    tricks = {trick.name: trick for trick in TRICKS}
-    expected = [name for name in begun if tricks[name].works("task", task)]
+    expected = tricks_of("recommended" if preset == "custom" else preset, task)
     message = " ".join(capsys.readouterr().err.split())
     assert f"is ready with {', '.join(expected) or 'no tricks'}." in message
 
@@ -102,7 +101,7 @@ def test_recommended_is_the_default_and_marked_as_such():
 def test_the_custom_preset_begins_with_the_recommended_tricks(copie):
     result = copie.copy({"project_name": "Leaf Diseases", "preset": "custom"})
     assert result.answers["parallel"] == "none"
-    assert result.answers["tricks"] == PRESETS["recommended"]
+    assert result.answers["tricks"] == tricks_of("recommended")
 
 
 WANTED = [(trick, other) for trick in TRICKS for other in trick.goes_with]
@@ -309,7 +308,7 @@ def test_everything_leaves_out_what_does_not_go_with_the_rest(bound, tmp_path):
         result = copy(bound, tmp_path / preset, {"preset": preset})
         assert result.returncode == 0, result.stderr
         listed = (tmp_path / preset / "list.txt").read_text().split()
-        expected = {*PRESETS[preset], *({"needy"} if preset == "everything" else ())}
+        expected = {*tricks_of(preset), *({"needy"} if preset == "everything" else ())}
         assert {*listed} == expected
 
 
