@@ -11,6 +11,7 @@ from rendering import PACKAGE, render_subset
 from subsets import (
     AVERAGES,
     SEED_OF_PAIRS,
+    TASKS,
     Subset,
     covering_array,
     everything,
@@ -41,6 +42,10 @@ CASES = {
     "many": (MANY, TYPES, {}),
     "fused-sgd": (FUSED_SGD, ("none", "float16"), {"optimizer": "sgd"}),
     "everything": (everything(), TYPES, {"pooling": "bilinear"}),
+    **{
+        task: (everything(task=task, parallel="dp"), ("bfloat16",), {})
+        for task in TASKS[1:]
+    },
     "a row": (ROWS[0], TYPES[1:], {}),
     "another row": (ROWS[1], TYPES[1:], {}),
 }

@@ -520,7 +520,7 @@ REFUSED = {
     "future": OTHER_VERSION,
     "settings": "{path} is of a run with batch_size 9, not 4: "
     "keep that, or start a new run with its model.pt as --init-weights",
-    "classes": "{path} is of another model, or of a run with other classes: "
+    "classes": "{path} is of another model, or of a run with other targets: "
     "bring it back, or start a new run (",
     "samples": "{path} is of a run with 9 training samples, not 22: "
     "bring the data back, or start a new run",

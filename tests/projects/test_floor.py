@@ -15,7 +15,7 @@ import training
 import yaml
 from packaging.requirements import Requirement
 from rendering import render, render_subset
-from subsets import ROOT, covering_array, everything, seeded_forms
+from subsets import ROOT, TASKS, covering_array, everything, seeded_forms
 from test_proofs import ALL, add_proofs
 from zygote import OF_TORCH, Zygote
 
@@ -119,17 +119,32 @@ def test_the_tests_of_everything_pass(form, tests, tmp_path, floor_python, phase
     if form == "dp":
         add_proofs(project, ALL)
     with phase("tests"):
-        result = subprocess.run(
-            [
-                *(floor_python, "-W", "error", "-m", "pytest", "-q"),
-                *("-W", f"ignore:{OF_TORCH}", *tests),
-            ],
-            capture_output=True,
-            check=False,
-            cwd=project,
-            encoding="utf-8",
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-        )
+        check_own_tests(project, floor_python, *tests)
+
+
+@pytest.mark.proof
+@pytest.mark.share
+@needs_floor
+@pytest.mark.parametrize("task", TASKS[1:])
+def test_the_tests_of_other_tasks_pass(task, tmp_path, floor_python, phase):
+    project = render_subset(tmp_path / "project", everything(task=task))
+    with phase("tests"):
+        check_own_tests(project, floor_python, "-m", "not slow")
+
+
+def check_own_tests(project, floor_python, *tests):
+    """Runs tests of a project with the oldest versions."""
+    result = subprocess.run(
+        [
+            *(floor_python, "-W", "error", "-m", "pytest", "-q"),
+            *("-W", f"ignore:{OF_TORCH}", *tests),
+        ],
+        capture_output=True,
+        check=False,
+        cwd=project,
+        encoding="utf-8",
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "skipped" not in result.stdout.splitlines()[-1]
 
@@ -180,15 +195,18 @@ def test_the_environment_holds_the_floors(floor_python):
 
 
 def test_the_floors_are_the_declared_ones(tmp_path):
-    project = render(tmp_path / "project", {"preset": "everything"})
-    metadata = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))
-    declared = metadata["project"]["dependencies"]
-    # What checks the code, and does not run it, is of the present.
-    declared += [
-        requirement
-        for requirement in metadata["project"]["optional-dependencies"]["dev"]
-        if not requirement.startswith(("mypy", "ruff"))
-    ]
+    declared = set()
+    for task in TASKS:
+        project = render(tmp_path / task, {"task": task, "preset": "everything"})
+        text = (project / "pyproject.toml").read_text(encoding="utf-8")
+        metadata = tomllib.loads(text)["project"]
+        declared |= {*metadata["dependencies"]}
+        # What checks the code, and does not run it, is of the present.
+        declared |= {
+            requirement
+            for requirement in metadata["optional-dependencies"]["dev"]
+            if not requirement.startswith(("mypy", "ruff"))
+        }
     floors = versions(FLOORS, "==")
     assert versions(map(Requirement, declared), ">=") == floors
     assert floors["torch"] <= NEWEST_TORCH_FLOOR

@@ -37,7 +37,6 @@ COPIES = (aten._to_copy.default, aten.copy_.default)
 
 RUN = {
     "data": "shapes",
-    "model": "cnn",
     "image_size": 16,
     "epochs": 2,
     "batch_size": 6,
@@ -276,14 +275,17 @@ def make_settings(package: str, wanted: dict[str, Any], directory: Path) -> Any:
     """Returns those of the settings that the project has, with a teacher if it has one."""
     kind = importlib.import_module(f"{package}.settings").Settings
     names = kind.model_fields.keys()
-    values = RUN | wanted | {"run_dir": directory / "run"}
+    model = kind.model_fields["model"].default
+    values = RUN | wanted | {"model": model, "run_dir": directory / "run"}
     if "teacher" in names:
         networks = importlib.import_module(f"{package}.models.networks")
         size = RUN["image_size"]
         example = torch.zeros(1, 3, size, size)
-        model = networks.build_model(RUN["model"], 6, example)
-        torch.save(model.state_dict(), directory / "teacher.pt")
-        values |= {"teacher": directory / "teacher.pt", "teacher_model": RUN["model"]}
+        datasets = importlib.import_module(f"{package}.data.datasets")
+        outputs = len(datasets.Shapes(False, size).names)
+        teacher = networks.build_model(model, outputs, example)
+        torch.save(teacher.state_dict(), directory / "teacher.pt")
+        values |= {"teacher": directory / "teacher.pt", "teacher_model": model}
     return kind(**{name: values[name] for name in names & values.keys()})
 
 
@@ -292,6 +294,7 @@ def watch(gpu: FakeGPU, train: ModuleType, package: str) -> None:
     for name in ("save_checkpoint", "save_state_dict", "save_weights"):
         setattr(train, name, lambda *_: None)  # There is nothing to be saved.
     evaluation = importlib.import_module(f"{package}.evaluation")
+    evaluation.write_report = lambda *_: None  # Fake numbers have no pictures.
     for module, name in (
         (train, "train_batches"),
         (train, "train_windows"),
@@ -304,7 +307,7 @@ def watch(gpu: FakeGPU, train: ModuleType, package: str) -> None:
 
     def make_watched_run(settings: Any) -> Any:
         run = make_run(settings)
-        if hasattr(run, "event_files"):  # Fake numbers have no pictures.
+        if hasattr(run, "event_files"):
             run.event_files.add_epoch = lambda *_: None
         watch_layouts(gpu, run)
         return run

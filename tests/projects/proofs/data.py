@@ -49,7 +49,7 @@ def test_training_and_evaluation_differ_by_chance_alone(
 ) -> None:
     """In scale, crop and interpolation: one of many training images is as evaluated."""
     pixels = torch.randint(256, (1, 3, 24, 36), dtype=torch.uint8)
-    images = ArrayImages(pixels, [0], ["cats"])
+    images = ArrayImages(pixels, [0], ["cats", "dogs"])
     row = DATASETS[name]._replace(open_splits=lambda *_: (images, images))
 
     def check(settings: Settings, **prepared: Any) -> None:
@@ -108,7 +108,7 @@ def test_too_few_images_are_refused(
     tiny: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = make_tiny_images(1)
-    one.names = ["a"]
+    one.names = ["a", "b"]
     row = DATASETS["tiny"]._replace(open_splits=lambda *_: (one, one))
     monkeypatch.setitem(DATASETS, "tiny", row)
     with pytest.raises(UserError, match=r"too few training images \(1\) for --batch"):

@@ -7,9 +7,8 @@ import convert
 import h5py
 import pytest
 import train
-from leaf_diseases.data.own_images import FileImages
 from leaf_diseases.settings import Settings, replace
-from test_bad_samples import begin, listed, make_photos, photos, whole
+from test_bad_samples import Photos, begin, listed, make_photos, photos, whole
 
 DAMAGES = (lambda whole: whole[:-99], lambda whole: b"", lambda whole: b"<html>")
 
@@ -21,7 +20,7 @@ def test_mistakes_are_no_unreadable_images(
     run = begin(photos)
     wrong = Mock(side_effect=OSError("a mistake"))
     if of == "dataset":
-        monkeypatch.setattr(FileImages, "__getitem__", wrong)
+        monkeypatch.setattr(Photos, "__getitem__", wrong)
     else:
         run.train_loader.images.transform = wrong
     with pytest.raises(OSError, match="a mistake"):
@@ -31,7 +30,7 @@ def test_mistakes_are_no_unreadable_images(
 def test_in_hdf5_files_they_have_numbers(photos: Settings, tmp_path: Path) -> None:
     output = tmp_path / "files"
     whole = make_photos(tmp_path / "whole", damaged=False)
-    convert.main(convert.Arguments(output=output, data="folder", data_dir=whole))
+    convert.main(convert.Arguments(output=output, data="photos", data_dir=whole))
     with h5py.File(output / "train-00000-of-00001.h5", "r+") as file:
         first, end = file["offsets"][3:5]
         file["images"][first:end] = 0

@@ -34,7 +34,7 @@ def test_unknown_names_bring_suggestions(name: str, tries: str) -> None:
 
 def test_encoders_without_a_classifier_are_refused() -> None:
     """Their weights are no matter, nor is what they would compute."""
-    with torch.device("meta"), pytest.raises(UserError, match="has no classifier: p"):
+    with torch.device("meta"), pytest.raises(UserError, match="has no head: p"):
         build_model("timm:qwen3_vit_88m_enc", 5, torch.empty(1, 3, 768, 768))
 
 
