@@ -197,6 +197,7 @@ GOOD = [(f"{n:02}.png", f"{n}", f"{n * n}") for n in range(8)]
     [
         ([*GOOD, ("09.png", "old", "1")], (), "line 10 (age is 'old', and no finite"),
         ([*GOOD, ("09.png", "1", "NaN")], (), "line 10 (price is 'NaN', and no finite"),
+        ([*GOOD, ("09.png", "4,5", "1")], (), "'4,5', and no finite number, as the de"),
         ([*GOOD, ("09.png", "", "1")], (), "line 10 (age is an empty cell)"),
         ([*GOOD, ("09.png", "1", "1e99")], (), "line 10 (price is '1e99', and no fin"),
         ([*GOOD, GOOD[3]], (), "images in more than one row (1): mend 03.png"),
@@ -329,7 +330,7 @@ DATASETS = {
 def another_metric() -> Edit:
     """The share of the predictions within half a standard deviation, which decides."""
     derived = '        "near": sums["near"].mean().item() / samples,\n'
-    summed = '            "near": (errors.abs() < 0.5).sum(dim=0),\n'
+    summed = '            "near": (errors.abs() < 0.5).float().sum(dim=0),\n'
     return {
         f"{PACKAGE}/task.py": [
             ('"r2": ".4f"}', '"r2": ".4f", "near": ".2%"}'),
