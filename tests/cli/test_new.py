@@ -106,6 +106,8 @@ class TestNew:
             if tricks[name].excludes:
                 other = tricks[name].excludes[0]
                 assert f"{name} excludes {other}: take one of them" in refused
+            elif not tricks[name].works("task", "classification"):
+                assert f"{name} is not for task=classification" in refused, refused
             else:
                 forms = tricks[name].asks_for("parallel")
                 assert f"{name} needs {forms}: take that" in refused

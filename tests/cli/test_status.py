@@ -22,7 +22,12 @@ class TestStatus:
             "newer_versions": ["v0.2.0"],
             "new_tricks": [NEW_TRICK],
             "tricks_in": RECOMMENDED,
-            "tricks_out": [t.name for t in TRICKS if t.name not in RECOMMENDED],
+            "tricks_out": [
+                trick.name
+                for trick in TRICKS
+                if trick.name not in RECOMMENDED
+                and trick.works("task", "classification")
+            ],
             "renamed": {},
             "edited": ["train.py"],
             "deleted": ["predict.py"],

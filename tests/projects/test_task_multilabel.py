@@ -6,13 +6,15 @@ import io
 import json
 import re
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
 import training
 from PIL import Image
-from rendering import PACKAGE, render_subset
+from rendering import PACKAGE, render, render_subset
 from subsets import TASKS, TRICKS, Subset
 from test_owners import apply, broken_tests
 
@@ -169,6 +171,16 @@ def test_wrong_lists_are_refused_in_one_line(
     assert line.startswith("error: ")
     assert re.search(message, line), line
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.proof
+@pytest.mark.long
+def test_the_built_in_shapes_are_learned(tmp_path):
+    answers = {"preset": "recommended", "task": "multilabel"}
+    project = render(tmp_path / "project", answers)
+    command = [sys.executable, "train.py", "--device", "cpu", "--run-dir", "run"]
+    subprocess.run(command, check=True, cwd=project)
+    assert training.read_metrics(project / "run")[-1]["val_map"] >= 0.97
 
 
 @pytest.mark.proof

@@ -222,6 +222,16 @@ def test_masks_of_0_and_255_are_no_two_classes(project, zygote):
     check_refused(zygote, project, message, "train.py", *FLAGS, *FOLDER)
 
 
+def test_a_class_of_validation_alone_is_refused(project, zygote):
+    for number in range(COUNT):
+        path = project / f"leaves/masks/{number}.png"
+        mask = np.array(Image.open(path))
+        mask[mask == 2] = 2 if number == 0 else 1  # Image 0 is for validation.
+        Image.fromarray(mask).save(path)
+    message = "no mask for training has rust, which masks for validation have"
+    check_refused(zygote, project, message, "train.py", *FLAGS, *LIST)
+
+
 def test_other_data_must_have_the_classes(project, zygote):
     flags = (*FLAGS, *FOLDER, "--max-steps", 1, "--run-dir", "run")
     run(zygote, project, "train.py", *flags)
@@ -282,13 +292,16 @@ def metrics_modules(tmp_path_factory):
 
 
 @pytest.mark.proof
-def test_an_exported_model_predicts_the_same_masks(tmp_path, zygote):
+@pytest.mark.parametrize(("model", "steps"), [("unet", 60), ("smp:FPN:resnet18", 6)])
+def test_an_exported_model_predicts_the_same_masks(model, steps, tmp_path, zygote):
     import onnxruntime
 
-    tricks = ("folders", "predict", "export", "evaluate")
+    tricks = ("folders", "predict", "export", "evaluate", "smp")
     project = render_subset(tmp_path / "project", Subset.of(*tricks, task=TASK))
     make_leaves(project / "leaves")
-    run(zygote, project, "train.py", *FLAGS[:-2], *FOLDER, "--run-dir", "run")
+    flags = (*FLAGS[:-2], *FOLDER, "--model", model, "--max-steps", steps)
+    flags += ("--run-dir", "run")
+    run(zygote, project, "train.py", *flags)
     assert "differ by" in run(zygote, project, "export.py", "run/model.pt")
     # Those that are square, which are resized and cropped to themselves.
     names = [f"{number}.png" for number in range(0, COUNT, 3)]

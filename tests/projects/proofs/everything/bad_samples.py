@@ -7,8 +7,18 @@ import convert
 import h5py
 import pytest
 import train
+from leaf_diseases.data.datasets import DATASETS
+from leaf_diseases.data.own_images import FileImages
 from leaf_diseases.settings import Settings, replace
-from test_bad_samples import Photos, begin, listed, make_photos, photos, whole
+from test_bad_samples import (
+    Photos,
+    begin,
+    listed,
+    make_photos,
+    open_photos,
+    photos,
+    whole,
+)
 
 DAMAGES = (lambda whole: whole[:-99], lambda whole: b"", lambda whole: b"<html>")
 
@@ -27,7 +37,17 @@ def test_mistakes_are_no_unreadable_images(
         train.train_epoch(run)
 
 
-def test_in_hdf5_files_they_have_numbers(photos: Settings, tmp_path: Path) -> None:
+def open_files(settings: Settings, size: int) -> tuple[FileImages, ...]:
+    """Opens the photos as image files, whose bytes convert.py keeps."""
+    splits = open_photos(settings, size)
+    return tuple(FileImages(one.files, one.targets, one.names) for one in splits)
+
+
+def test_in_hdf5_files_they_have_numbers(
+    photos: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = DATASETS["photos"]._replace(open_splits=open_files)
+    monkeypatch.setitem(DATASETS, "photos", row)
     output = tmp_path / "files"
     whole = make_photos(tmp_path / "whole", damaged=False)
     convert.main(convert.Arguments(output=output, data="photos", data_dir=whole))
