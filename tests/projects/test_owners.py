@@ -400,6 +400,11 @@ def test_a_change_breaks_few_tests(name, subset, tmp_path, zygote, phase):
     assert written <= MOST_LINES
     with phase("tests"):
         broken, said = broken_tests(project, zygote)
+    if "*" in {old for pairs in made.values() for old, _ in pairs}:
+        # The tests of a task that is replaced are replaced, too.
+        broken = [
+            test for test in broken if not test.startswith("tests/test_task.py::")
+        ]
     print(
         f"{name} in {subset}: {len(made)} files, {written} lines, {len(broken)} tests broken {broken}"
     )
