@@ -262,7 +262,7 @@ def handbook_page(name: str) -> str:
         flags=re.DOTALL,
     )
     html = re.sub(
-        r'<a href="\.\./([\w-]+)\.md', r'<a target="handbook" href="../\1/', html
+        r'<a href="\.\./([\w/-]+)\.md', r'<a target="handbook" href="../\1/', html
     )
     return html.replace('<a href="https:', '<a target="handbook" href="https:')
 

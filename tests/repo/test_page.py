@@ -27,6 +27,7 @@ from subsets import (
     everything,
     forms_of,
     space,
+    task_of,
 )
 from torch_tricks.catalogue import own_questions
 from torch_tricks.conditions import (
@@ -267,8 +268,9 @@ def ticks():
         if trick.choices:
             continue
         form = (*forms_of(trick), "none")[0]
-        alone = Subset.of(trick.name, parallel=form).answers
-        for whole in (alone, everything().answers):
+        task = task_of(trick)
+        alone = Subset.of(trick.name, parallel=form, task=task).answers
+        for whole in (alone, everything(task=task).answers):
             left = [name for name in whole["tricks"] if name != trick.name]
             needed = any(trick.name in other.needs for other in TRICKS)
             if trick.name in whole["tricks"] and not (needed and whole != alone):
@@ -627,12 +629,16 @@ def test_links_of_the_handbook_lead_to_pages_of_the_site(show, written):
         page = show(f"{address}index.html")
         page.click("#tricks [data-page=swa]")
         assert page.locator("#elsewhere").get_attribute("href") == "../tricks/swa/"
-    pages = {path.stem for path in ROOT.glob("docs/*.md")}
+    docs = ROOT / "docs"
+    pages = {
+        path.relative_to(docs).with_suffix("").as_posix()
+        for path in [*docs.glob("*.md"), *docs.glob("tasks/*.md")]
+    }
     tricks = {trick.name for trick in TRICKS}
     for trick in tricks:
         html = write_page.handbook_page(trick)
         assert set(re.findall(r'data-page="(.*?)"', html)) <= tricks
-        assert set(re.findall(r'href="\.\./(.*?)/', html)) <= pages
+        assert set(re.findall(r'href="\.\./([\w/-]+)/', html)) <= pages
         links = re.findall('href="(.*?)"', html)
         assert all(link.startswith(("https://", "../")) for link in links)
 
