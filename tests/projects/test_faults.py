@@ -523,7 +523,7 @@ REFUSED = {
     "keep that, or start a new run with its model.pt as --init-weights",
     "classes": "{path} is of another model, or of a run with other targets: "
     "bring it back, or start a new run (",
-    "names": "{path} is of a run that learns c, b, a, not a, b, c: "
+    "names": "{path} is of a run with targets of names ['c', 'b', 'a'], not ['a', 'b', 'c']: "
     "bring the data back, or start a new run",
     "samples": "{path} is of a run with 9 training samples, not 22: "
     "bring the data back, or start a new run",
