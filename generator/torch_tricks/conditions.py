@@ -459,6 +459,7 @@ PLACE = re.compile(r"\{\{ (.*?) (-?)\}\}(\n?)")
 PLACES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "package_name": lambda answers: answers["package_name"],
     "project_name": lambda answers: answers["project_name"],
+    "task": lambda answers: answers["task"],
     "description": lambda answers: answers["description"],
     'package_name | replace("_", "-")': lambda answers: answers["package_name"].replace(
         "_", "-"
