@@ -17,6 +17,7 @@ from leaf_diseases.models.bilinear_pooling import use_bilinear_pooling
 from leaf_diseases.models.networks import build_model
 from leaf_diseases.models.trained import Trained
 from leaf_diseases.settings import Settings
+from leaf_diseases.task import Task
 from torch import nn
 
 CLASSES = ["a", "b", "c", "d", "e"]
@@ -37,7 +38,7 @@ def main():
             if is_well_conditioned(model, prepared):
                 break
         settings, device = Settings(model=name), torch.device("cpu")
-        trained = Trained(model, CLASSES, prepared, settings, device)
+        trained = Trained(model, Task(CLASSES), prepared, settings, device)
         with tempfile.TemporaryDirectory() as directory:
             export.export(trained, Path(directory, "model"), ("pt2", "onnx"))
 

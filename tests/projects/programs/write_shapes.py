@@ -19,7 +19,7 @@ def main():
         left = dict(counts)
         for index in range(len(shapes)):
             image, target = shapes[index]
-            name = shapes.classes[target]
+            name = shapes.names[target]
             if left[name]:
                 left[name] -= 1
                 path = Path(directory, split, name, f"{index}.png")

@@ -14,8 +14,6 @@ from test_bad_samples import (
     Photos,
     begin,
     listed,
-    make_photos,
-    open_photos,
     photos,
     whole,
 )
@@ -37,20 +35,18 @@ def test_mistakes_are_no_unreadable_images(
         train.train_epoch(run)
 
 
-def open_files(settings: Settings, size: int) -> tuple[FileImages, ...]:
-    """Opens the photos as image files, whose bytes convert.py keeps."""
-    splits = open_photos(settings, size)
-    return tuple(FileImages(one.files, one.targets, one.names) for one in splits)
-
-
 def test_in_hdf5_files_they_have_numbers(
     photos: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = DATASETS["photos"]._replace(open_splits=open_files)
-    monkeypatch.setitem(DATASETS, "photos", row)
+    row = DATASETS["whole"]
+    files = [
+        FileImages(one.files, one.targets, one.names)
+        for one in row.open_splits(photos, 8)
+    ]
+    row = row._replace(open_splits=lambda *_: files)
+    monkeypatch.setitem(DATASETS, "whole", row)
     output = tmp_path / "files"
-    whole = make_photos(tmp_path / "whole", damaged=False)
-    convert.main(convert.Arguments(output=output, data="photos", data_dir=whole))
+    convert.main(convert.Arguments(output=output, data="whole"))
     with h5py.File(output / "train-00000-of-00001.h5", "r+") as file:
         first, end = file["offsets"][3:5]
         file["images"][first:end] = 0
