@@ -41,15 +41,19 @@ PARTS = ROOT / "docs" / "page"
 HANDBOOK = "../tricks/NAME/"
 """Where the page of a trick lies, seen from this one."""
 
-NAMES = ("package_name", "distribution_name", "project_name", "description", "answers")
+NAMES = (
+    *("package_name", "distribution_name", "project_name", "task"),
+    *("description", "answers"),
+)
 """The names that the page fills in, each in the place of a character that no template holds."""
 
-MARKS = dict(zip(NAMES, "\ue000\ue001\ue002\ue003\ue004", strict=True))
+MARKS = dict(zip(NAMES, "\ue000\ue001\ue002\ue003\ue004\ue005", strict=True))
 
 FILLED_IN = {
     "package_name": MARKS["package_name"],
     'package_name | replace("_", "-")': MARKS["distribution_name"],
     "project_name": MARKS["project_name"],
+    "task": MARKS["task"],
     "description": MARKS["description"],
     # In none of them JSON would escape anything.
     "description | to_json(ensure_ascii=false)": f'"{MARKS["description"]}"',

@@ -126,6 +126,7 @@ function render(data, state) {
     package_name: imported,
     distribution_name: imported.replaceAll("_", "-"),
     project_name: state.name,
+    task: state.task,
     description: data.descriptions[state.task],
     answers: answersOf(data, state, imported),
   };
