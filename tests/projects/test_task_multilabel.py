@@ -15,8 +15,8 @@ import torch
 import training
 from PIL import Image
 from rendering import PACKAGE, render, render_subset
-from subsets import TASKS, TRICKS, Subset
-from test_owners import apply, broken_tests
+from subsets import Subset, recommended
+from test_owners import WITH_SPLITS, check_small_change
 
 RECOMMENDED = Subset.of(
     *("csv", "evaluate", "predict", "export", "seeding", "resume", "amp", "metrics"),
@@ -250,13 +250,7 @@ CHANGES = {
         SETTINGS: [('model: str = "cnn"', 'model: str = "patches"')],
     },
     "data set": {
-        DATASETS: [
-            (
-                "FileImages, describe_images\n",
-                "FileImages, describe_images, split_by_share\n",
-            ),
-            ("DATASETS = {\n", NAMED),
-        ],
+        DATASETS: [WITH_SPLITS, ("DATASETS = {\n", NAMED)],
         SETTINGS: [('data: str = "shapes"', 'data: str = "named"')],
     },
     "metric": {
@@ -285,17 +279,8 @@ BROKEN = {
 def test_a_change_of_an_owner_breaks_its_own_tests_alone(
     name, photos, zygote, tmp_path
 ):
-    recommended = [
-        row.name
-        for row in TRICKS
-        if row.recommended and "multilabel" in row.works_with.get("task", TASKS)
-    ]
-    subset = Subset.of(*recommended, task="multilabel")
-    project = render_subset(tmp_path / "project", subset)
-    assert len(CHANGES[name]) <= 3
-    assert apply(CHANGES[name], project) <= 30
-    broken, said = broken_tests(project, zygote)
-    assert {*broken} == BROKEN[name], said
+    project = render_subset(tmp_path / "project", recommended("multilabel"))
+    check_small_change(CHANGES[name], project, zygote, BROKEN[name])
     for path in photos.glob("*.png"):
         row = path.stem
         shutil.copy(path, tmp_path / f"{'red+' * (int(row) % 2)}green-{row}.png")

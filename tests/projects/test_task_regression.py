@@ -11,7 +11,7 @@ from inspection import PACKAGE
 from PIL import Image
 from rendering import render, render_subset
 from subsets import Subset
-from test_owners import Edit, apply, broken_tests
+from test_owners import WITH_SPLITS, Edit, check_small_change
 
 TASK = "regression"
 NAMES = ("age", "price")
@@ -271,7 +271,6 @@ LOSSES: dict["""
         f"{PACKAGE}/task.py": [
             ("LOSSES: dict[", function),
             ('    "huber": F.huber_loss,\n', '    "log_cosh": log_cosh,\n'),
-            ("from collections.abc", "import math\nfrom collections.abc"),
         ],
         f"{PACKAGE}/settings.py": [
             (
@@ -316,13 +315,7 @@ DATASETS = {
     "named": DatasetSpec(open_named, 224, crop_and_mirror, 1.0, HALF, HALF),
 '''
     return {
-        f"{PACKAGE}/data/datasets.py": [
-            (
-                "import FileImages, describe_images\n",
-                "import FileImages, describe_images, split_by_share\n",
-            ),
-            ("DATASETS = {\n", opened),
-        ],
+        f"{PACKAGE}/data/datasets.py": [WITH_SPLITS, ("DATASETS = {\n", opened)],
         f"{PACKAGE}/settings.py": [('data: str = "shapes"', 'data: str = "named"')],
     }
 
@@ -360,10 +353,4 @@ def test_a_change_breaks_only_tests_of_what_was_changed(
     change, preset, tmp_path, zygote
 ):
     project = render(tmp_path / "project", {"preset": preset, "task": TASK})
-    made = change()
-    written = apply(made, project)
-    assert len(made) <= 3
-    assert written <= 30
-    broken, said = broken_tests(project, zygote)
-    assert {*broken} == CHANGES[change], said
-    print(f"{change.__name__} in {preset}: {len(made)} files, {written} lines")
+    check_small_change(change(), project, zygote, CHANGES[change])

@@ -38,7 +38,6 @@ def test_encoders_without_a_classifier_are_refused() -> None:
         build_model("timm:qwen3_vit_88m_enc", 5, torch.empty(1, 3, 768, 768))
 
 
-@pytest.mark.slow
 def test_only_its_models_cost_its_import() -> None:
     program = "import sys, train; sys.exit('timm' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
