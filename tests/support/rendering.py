@@ -1,7 +1,6 @@
 """Renders the template quickly, for tests that need hundreds of projects.
 
-As a command it renders the covering array, and `seeding` with each form of `parallel`, for a
-machine that has no Copier:
+As a command it renders what tests/projects/test_gpu.py trains, for a machine that has no Copier:
 
     python tests/support/rendering.py --covering DIRECTORY
 """
@@ -24,7 +23,7 @@ import copier._template
 import copier._vcs
 import jinja2
 from covering import TASK
-from subsets import ROOT, TASKS, Subset, covering_array, seeded_forms
+from subsets import ROOT, TASKS, Subset, subsets_for_gpu
 from torch_tricks.catalogue import choice_questions, own_questions
 from torch_tricks.conditions import choose, own_template
 from torch_tricks.preview import Expressions
@@ -216,7 +215,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--covering", type=Path, required=True, metavar="DIRECTORY")
     directory = parser.parse_args().covering
-    subsets = {*covering_array(), *seeded_forms()}
+    subsets = subsets_for_gpu()
     for subset in subsets:
         render_subset(directory / str(subset), subset)
     print(f"{len(subsets)} projects in {directory}")

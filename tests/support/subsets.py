@@ -209,6 +209,14 @@ def seeded_forms() -> list[Subset]:
     ]
 
 
+def subsets_for_gpu() -> list[Subset]:
+    """The subsets that train on a GPU: triples of the default task, and pairs of the others."""
+    pairs = covering_array(2, SEED_OF_PAIRS)
+    others = [subset for subset in pairs if subset.task != TASKS[0]]
+    others += [everything(task=task) for task in TASKS[1:]]
+    return list(dict.fromkeys([*covering_array(), *others, *seeded_forms()]))
+
+
 def covering_array(strength: int = 3, seed: int = SEED) -> tuple[Subset, ...]:
     """Subsets in which any `strength` tricks meet in all ways that they may.
 
