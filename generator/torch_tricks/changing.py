@@ -8,7 +8,12 @@ from torch_tricks.merging import Plan, apply, plan_update, render_base, scratch_
 from torch_tricks.output import colored, emphasized
 from torch_tricks.project import Project
 from torch_tricks.questions import LIST, TASK
-from torch_tricks.template import Rendering, find_version, released_versions
+from torch_tricks.template import (
+    Rendering,
+    find_version,
+    newest_of,
+    released_versions,
+)
 
 DONE = 0
 NEEDS_A_LOOK = 1
@@ -61,7 +66,7 @@ def update(
     project = Project.at(directory)
     project.check_unchanged()
     released = released_versions(project.source, project.directory)
-    newest = released[-1] if released else "HEAD"
+    newest = newest_of(released)
     version = find_version(to, released) if to else newest
     with scratch_for(project) as (scratch, aside):
         project, base = render_base(project, scratch, aside)

@@ -22,6 +22,7 @@ from torch_tricks.template import (
     default_source,
     find_version,
     is_repository,
+    newest_of,
     released_versions,
     render,
 )
@@ -124,8 +125,7 @@ def choose_template(template: str, ref: str) -> tuple[str, str | None]:
         return source, None
     if template or ref:
         released = released_versions(source)
-        newest = released[-1] if released else "HEAD"
-        version = find_version(ref, released) if ref else newest
+        version = find_version(ref, released) if ref else newest_of(released)
     return source, version
 
 

@@ -17,7 +17,13 @@ from torch_tricks.merging import renamed_by_owner, scratch_for
 from torch_tricks.output import colored
 from torch_tricks.project import Project, find_root
 from torch_tricks.questions import OFF, TASK
-from torch_tricks.template import ANSWERS_FILE, Rendering, as_release, released_versions
+from torch_tricks.template import (
+    ANSWERS_FILE,
+    Rendering,
+    as_release,
+    newest_of,
+    released_versions,
+)
 
 SAMPLE = {
     "project_name": "Project",
@@ -190,13 +196,12 @@ def read_status(project: Project) -> Status:
             if status.deleted and project.in_git:
                 names, status.renamed = find_renamed(project, base)
                 status.edited, status.deleted = compare(project, base, names)
-            status.newer_versions, newest = newer(released, base), base
-            if status.newer_versions:
-                version = status.newer_versions[-1]
-                newest = project.render(
-                    Path(scratch), version=version, check=False, files=False
-                )
-            tricks = newest.questions.tricks
+            # As update takes it.
+            newest = project.render(
+                Path(scratch), version=newest_of(released), check=False, files=False
+            )
+            status.newer_versions = newer(released, base, newest)
+            tricks = (newest if status.newer_versions else base).questions.tricks
             status.new_tricks = [
                 name
                 for name, trick in tricks.items()
@@ -207,9 +212,11 @@ def read_status(project: Project) -> Status:
     return status
 
 
-def newer(released: list[str], base: Rendering) -> list[str]:
-    """Returns the versions that are newer than a project's."""
-    return [tag for tag in released if base.release and as_release(tag) > base.release]
+def newer(released: list[str], base: Rendering, newest: Rendering) -> list[str]:
+    """Returns the versions that are newer than a project's; of no release, any other is."""
+    if base.release and released:
+        return [tag for tag in released if as_release(tag) > base.release]
+    return [newest.version] * (newest.version != base.version)
 
 
 def find_renamed(

@@ -377,6 +377,11 @@ def _address(source: str, project: Path | None) -> str | None:
     return str(folder) if Path(top).samefile(folder) else None
 
 
+def newest_of(released: list[str]) -> str:
+    """Returns the highest tag, or HEAD where there is none."""
+    return released[-1] if released else "HEAD"
+
+
 def find_version(wanted: str, released: list[str]) -> str:
     """Returns the tag of a version, with or without its v; or a branch or commit as it is.
 

@@ -1,5 +1,6 @@
 """`torch-tricks update`: newer versions, and what becomes of edits."""
 
+import json
 import os
 import re
 
@@ -57,10 +58,12 @@ class TestUpdate:
         commit(directory)
         monkeypatch.chdir(directory)
         assert "nothing to do" in run("update")
+        assert json.loads(run("status", "--json"))["newer_versions"] == []
         edit(clone / "template/train.py.jinja", "Trains a new model", "Trains it")
         commit(clone)
         monkeypatch.setattr(rendering, "_clones", {})
         described = git(clone, "rev-parse", "--short", "HEAD").strip()
+        assert json.loads(run("status", "--json"))["newer_versions"] == [described]
         assert "changed train.py" in run("update").splitlines()
         # YAML quotes a commit of digits alone.
         answers = yaml.safe_load((directory / ".copier-answers.yml").read_text())
