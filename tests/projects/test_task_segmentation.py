@@ -153,7 +153,7 @@ WRONG = {
     "damaged": (
         "masks/0.png",
         lambda p: p.write_bytes(b"?"),
-        "0.png is no readable mask",
+        "unreadable masks (1): mend leaves/masks/0.png",
     ),
     "no classes": (
         "classes.txt",
