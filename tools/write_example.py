@@ -3,7 +3,6 @@
 A workflow publishes them as the branch `example`, which GitHub shows.
 """
 
-import argparse
 import shutil
 from pathlib import Path
 
@@ -28,7 +27,8 @@ def write(directory: Path, version: str) -> list[str]:
     for task in tasks:
         given = {"project_name": "Leaf Diseases", TASK: task}
         answers = preview.with_defaults(template, directory / task, given)
-        preview.render(template, PUBLISHED, directory / task, answers)
+        project = preview.render(template, PUBLISHED, directory / task, answers)
+        assert project is not None, "the template has nothing that only Copier knows"
     lines = [
         "# Example projects",
         "",
@@ -44,9 +44,7 @@ def write(directory: Path, version: str) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("output", type=Path, nargs="?", default=ROOT / "build/example")
-    directory = parser.parse_args().output
+    directory = ROOT / "build/example"
     shutil.rmtree(directory, ignore_errors=True)
     print(f"{directory}: {', '.join(write(directory, version_here()))}")
 
