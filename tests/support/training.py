@@ -38,6 +38,7 @@ OF_TRICK = {
     "swa": ("--swa-start", 0.5),
     "sync_bn": ("--no-sync-bn",),
     "profiler": ("--profile-steps", 1),
+    "wandb": ("--wandb-mode", "offline"),
     "video": ("--segments", 3),
 }
 
