@@ -24,10 +24,19 @@ from torch_tricks.template import PUBLISHED
 from updating import read_files, recorded_answers
 from versions import git
 
-OF_MODULE = {"PIL": "pillow", "huggingface_hub": "huggingface-hub"}
+OF_MODULE = {
+    "PIL": "pillow",
+    "huggingface_hub": "huggingface-hub",
+    "mlflow": "mlflow-skinny",
+}
 """Distributions that are not called as the module that they bring."""
 
-IMPORTED_BY = {"torch.utils.tensorboard": "tensorboard", "onnx": "onnxscript"}
+IMPORTED_BY = {
+    "torch.utils.tensorboard": "tensorboard",
+    "onnx": "onnxscript",
+    "mlflow": "alembic",
+    "mlflow.store.db": "sqlalchemy",
+}
 """Distributions that modules of another one import."""
 
 OF_DISTRIBUTION = {name: module.lower() for module, name in OF_MODULE.items()}
