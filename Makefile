@@ -5,7 +5,7 @@ PYTHON ?= python3
 SUPPORT = PYTHONPATH=tests/support
 PIP = -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test proof try ledger lint docs page chromium site site-serve bench gpu
+.PHONY: demo test proof try ledger lint docs page example chromium site site-serve bench gpu
 .PHONY: gpu.tar.gz release-agrees release-check clean
 
 .venv/installed: pyproject.toml
@@ -72,6 +72,10 @@ docs: .venv/installed
 # The page on which tricks are picked, as one file: build/site/pick/index.html
 page: .venv/installed
 	.venv/bin/python tools/write_page.py
+
+# The recommended project of each task, to read: build/example
+example: .venv/installed
+	.venv/bin/python tools/write_example.py
 
 # The browser that tests/repo/test_page.py needs: without one it is skipped.
 SUDO = $(if $(filter-out 0,$(shell id -u)),sudo)

@@ -33,7 +33,15 @@ ELSEWHERE = {
     "docs/site/tricks.md": "tricks/index.md",
 }
 """The pages that have another place on the site than in the repository, or below docs."""
-GUIDES = ("command-line", "data", "resuming", "several-processes", "updating", "files")
+GUIDES = (
+    "command-line",
+    "data",
+    "own-loop",
+    "resuming",
+    "several-processes",
+    "updating",
+    "files",
+)
 RECIPES = (
     *("environment", "tensors", "images", "models", "data", "losses", "training"),
     *("saving", "speed", "debugging"),

@@ -23,7 +23,10 @@ MOST_FILES = 2
 MOST_LINES = 35
 MOST_BROKEN = 3
 
-FOR_CLASSES = ("mixup", "label_smoothing", "class_balance", "distillation", "metrics")
+FOR_CLASSES = (
+    *("mixup", "label_smoothing", "class_balance", "distillation", "metrics"),
+    "calibration",
+)
 """Tricks that another task has no use for."""
 
 # The L1 penalty unscales the gradients already.

@@ -11,6 +11,7 @@ TARGETS = set(re.findall(r"^([\w-]+):", MAKEFILE, re.MULTILINE))
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 MAY_WRITE = {
     ("release", "publish"): {"contents": "write"},
+    ("site", "example"): {"contents": "write"},
     ("site", "deploy"): {"pages": "write", "id-token": "write"},
 }
 """The jobs that publish something. They run no code of the repository."""

@@ -210,7 +210,10 @@ def seeded_forms() -> list[Subset]:
 
 
 def subsets_for_gpu() -> list[Subset]:
-    """The subsets that train on a GPU: triples of the default task, and pairs of the others."""
+    """The subsets that train on a GPU.
+
+    Triples of the default task; pairs and everything of the others; and `seeding` with each form.
+    """
     pairs = covering_array(2, SEED_OF_PAIRS)
     others = [subset for subset in pairs if subset.task != TASKS[0]]
     others += [everything(task=task) for task in TASKS[1:]]

@@ -1,0 +1,118 @@
+"""Tricks in loops that no project has: the page that says what each needs, and two examples."""
+
+import ast
+import posixpath
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from rendering import PACKAGE, render_files, render_subset
+from subsets import ROOT, Subset
+
+PAGE = (ROOT / "docs" / "own-loop.md").read_text(encoding="utf-8")
+EXAMPLES = Path(__file__).with_name("own_loops")
+
+
+def rows(heading: str) -> list[tuple[str, list[str], str]]:
+    """Returns the rows of the table below a heading: a trick, files, and what is to be done."""
+    section = re.search(rf"^## {heading}\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)[1]
+    cells = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*) \|$", section, re.MULTILINE)
+    return [(trick, re.findall(r"`(.*?)`", files), use) for trick, files, use in cells]
+
+
+def sources(trick: str, files: list[str]) -> dict[str, str]:
+    """Returns the texts of these files in a project that has the trick alone."""
+    project = render_files(Subset.of(trick).answers)
+    return {name: project[f"{PACKAGE}/{name}"] for name in files}
+
+
+def imported(name: str, text: str) -> set[str]:
+    """Returns the files of the package that a file imports."""
+    places = [
+        posixpath.join(*[".."] * node.level, *(node.module or "").split("."))
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    return {f"{posixpath.normpath(posixpath.join(name, place))}.py" for place in places}
+
+
+AS_THEY_ARE, WITH_SETTINGS = rows("As they are"), rows("With settings of yours")
+
+
+@pytest.mark.parametrize(
+    ("trick", "files", "use"),
+    AS_THEY_ARE,
+    ids=[f"{trick}-{files[0]}" for trick, files, _ in AS_THEY_ARE],
+)
+def test_files_need_nothing_but_each_other(trick, files, use):
+    texts = sources(trick, files)
+    for name, text in texts.items():
+        assert imported(name, text) <= {*files}, name
+    everything = "\n".join(texts.values())
+    for name in re.findall(r"(?<![\w.])([a-z]\w+|[A-Z]\w+[a-z]\w+)\(", use):
+        if name not in {"len"}:
+            assert re.search(rf"(def|class) {name}\b", everything), name
+
+
+@pytest.mark.parametrize(("trick", "files", "attributes"), WITH_SETTINGS)
+def test_settings_need_no_more_than_is_said(trick, files, attributes):
+    [(name, text)] = sources(trick, files).items()
+    assert imported(name, text) == {"settings.py"}
+    read = re.findall(r"\bsettings\.(\w+)", text)
+    assert {*read} == {*re.findall(r"`(\w+)`", attributes)}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A directory with both examples, and with the files of the page in `tricks`."""
+    place = tmp_path_factory.mktemp("own")
+    tricks = dict.fromkeys(trick for trick, *_ in AS_THEY_ARE)
+    donor = render_subset(place / "donor", Subset.of(*tricks))
+    for name in dict.fromkeys(name for _, files, _ in AS_THEY_ARE for name in files):
+        (place / "tricks" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(donor / PACKAGE / name, place / "tricks" / name)
+    for path in EXAMPLES.glob("*.py"):
+        shutil.copy(path, place)
+    return place
+
+
+def run(place: Path, *arguments: object) -> str:
+    result = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        capture_output=True,
+        check=False,
+        cwd=place,
+        encoding="utf-8",
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.proof
+def test_a_gpt_that_is_stopped_ends_with_the_same_weights(place):
+    text = place / "donor" / "README.md"
+    said = run(place, "gpt.py", text, "whole", 60)
+    run(place, "gpt.py", text, "stopped", 40)
+    assert run(place, "gpt.py", text, "stopped", 60) in said
+    losses = [float(line.split()[1]) for line in said.splitlines()]
+    assert losses[-1] < losses[0]
+    whole, stopped = (place / name / "model.pt" for name in ("whole", "stopped"))
+    assert whole.read_bytes() == stopped.read_bytes()
+
+
+@pytest.mark.proof
+def test_lightning_takes_the_average_along(place):
+    run(place, "lightning_run.py", "whole", 6)
+    run(place, "lightning_run.py", "stopped", 2)
+    said = run(place, "lightning_run.py", "stopped", 6, "stopped/last.ckpt")
+    assert float(re.search(r"'balanced_accuracy': ([\d.]+)", said)[1]) > 0.85
+    whole, stopped = (
+        torch.load(place / name / "last.ckpt", weights_only=False)
+        for name in ("whole", "stopped")
+    )
+    for part in ("state_dict", "average", "clipping"):
+        torch.testing.assert_close(whole[part], stopped[part], rtol=0, atol=0)
