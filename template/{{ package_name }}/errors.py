@@ -1,10 +1,5 @@
 """Errors that the user can mend."""
 
-{% if tracks %}
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-{% endif %}
 
 class UserError(Exception):
     """A wrong input or environment; the message names the remedy."""
@@ -16,14 +11,3 @@ def one_line(error: Exception) -> str:
     message = str(error).rpartition("UserError: ")[2]
     # A quoted message of another library may take several lines.
     return " ".join(message.split())
-{% if tracks %}
-
-
-@contextmanager
-def any_error() -> Iterator[None]:
-    """Turns any error of a tracker into a `UserError`: of a server, a key or a disk."""
-    try:
-        yield
-    except Exception as error:
-        raise UserError(f"{one_line(error):.300}") from error
-{% endif %}
