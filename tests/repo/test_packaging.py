@@ -28,6 +28,7 @@ OF_MODULE = {
     "PIL": "pillow",
     "huggingface_hub": "huggingface-hub",
     "mlflow": "mlflow-skinny",
+    "sklearn": "scikit-learn",
 }
 """Distributions that are not called as the module that they bring."""
 
