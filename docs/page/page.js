@@ -8,14 +8,14 @@ const DEFAULTS = { name: "Leaf Diseases", preset: "recommended", file: "train.py
 const ANSWERS = ".copier-answers.yml";
 const CONTEXT = 3;
 const HELLO = element("status").textContent;
-const ROOM = "tricks";
+const FORM = "tricks";
 
 let state; // The name, the preset, the answers to questions with choices, the tricks, and what custom had.
 /**
  * What an entry of the history holds besides its address: the state that the project is compared with,
  * what the comparison is about, whether it is that without this trick, and what is shown of the page.
  */
-const FRESH = { than: null, about: "", lines: false, only: false, pane: ROOM, filter: "", typed: null };
+const FRESH = { than: null, about: "", lines: false, only: false, pane: FORM, filter: "", typed: null };
 let view = FRESH;
 let open = DEFAULTS.file;
 let reading = ""; // The trick whose page of the handbook is shown.
@@ -32,8 +32,10 @@ function stateOf({ name, preset, wishes, own = null, ...answers }) {
   const { chosen, ...choice } = ofPreset(data, preset, answers);
   if (preset !== "custom") return { name, own, ...choice, tricks: listable.filter((trick) => chosen.has(trick)) };
   const forms = data.questions.filter(({ asked }) => !asked.includes(DEFAULTS.preset)).map(({ name }) => name);
-  const kept = { wishes, ...Object.fromEntries(forms.map((form) => [form, choice[form]])) };
-  return { name, own: kept, ...choice, tricks: fitting(wishes, choice) };
+  // The history may have a trick of another version.
+  const known = wishes.filter((trick) => listable.includes(trick));
+  const kept = { wishes: known, ...Object.fromEntries(forms.map((form) => [form, choice[form]])) };
+  return { name, own: kept, ...choice, tricks: fitting(known, choice) };
 }
 
 /** The tricks of a list that go together and with the answers: of two that do not, the first. */
@@ -69,8 +71,8 @@ function obstacle(name, answers) {
   }
   const [bound] = against(trick, answers);
   if (bound) {
-    const [question, choices] = bound, answer = answers[question];
-    return `${answer === "none" ? "" : `not for ${answer}: `}needs ${question}=${choices.join(" or ")}`;
+    const [question, choices] = bound, listed = choices.join(" or ");
+    return byName.has(question) ? `needs ${question}=${listed}` : `not for ${answers[question]}, only for ${listed}`;
   }
   const missing = (trick.needs ?? []).filter((other) => !has(other));
   if (missing.length) return `needs ${missing.join(" and ")}`;
@@ -151,11 +153,10 @@ function readAddress() {
     }
   }
   const wanted = [...new Set((asked.get("tricks") ?? "").split(",").filter(Boolean))];
-  const known = wanted.filter((trick) => listable.includes(trick)), own = history.state?.own ?? null;
-  const wishes = preset === "custom" && own ? own.wishes : known;
+  const own = history.state?.own ?? null, wishes = preset === "custom" && own ? own.wishes : wanted;
   let read = stateOf({ name: fault ? DEFAULTS.name : name, preset, own, wishes, ...answers });
   for (const trick of wanted.filter((one) => !read.tricks.includes(one))) {
-    lost.push(`${trick} (${known.includes(trick) ? obstacle(trick, read) : "not in this version"})`);
+    lost.push(`${trick} (${listable.includes(trick) ? obstacle(trick, read) : "not in this version"})`);
   }
   const linesOf = asked.get("lines") ?? "";
   if (byName.has(linesOf)) read = including(linesOf, read);
@@ -178,7 +179,7 @@ function remember(push) {
   if (moved || JSON.stringify(entry) !== JSON.stringify(history.state)) {
     history[push && moved ? "pushState" : "replaceState"](entry, "", address);
   }
-  const pane = isNarrow() && view.pane !== ROOM && (view.pane === "code" ? open : element(view.pane).ariaLabel);
+  const pane = isNarrow() && view.pane !== FORM && (view.pane === "code" ? open : element(view.pane).ariaLabel);
   const parts = [reading ? `Handbook: ${byName.get(reading).title}` : pane, view.than ? subject() : preset, name];
   document.title = `${parts.filter(Boolean).join(" – ")} – torch-tricks`;
 }
@@ -410,7 +411,7 @@ function showRow(name) {
   input.checked = ticked;
   input.setAttribute("aria-disabled", reason !== "");
   const [text, way, words] = reason ? [reason, name, wordsFor(name, wayOut(name, state))]
-    : missing ? [`Best with ${missing}, for ${trick.wants}`, missing, obstacle(missing, state) ? "" : `Tick ${missing}, too`]
+    : missing ? [`works best with ${missing}`, missing, obstacle(missing, state) ? "" : `Tick ${missing}, too`]
     : ["", name, ""];
   element(`w-${name}`).innerHTML = escaped(text)
     + (words && ` <button type="button" data-way="${way}">${escaped(words)}</button>`);
@@ -576,7 +577,7 @@ function openPage(name) {
 function closePage() {
   const name = reading;
   showPage("");
-  showPane(ROOM, true);
+  showPane(FORM, true);
   document.querySelector(`#tricks [data-page="${name}"]`).focus();
 }
 
@@ -608,7 +609,7 @@ function download() {
   link.download = `${folder}.zip`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-  element("status").innerHTML = `Next: unzip ${folder}.zip && <code>${escaped(element("then").textContent)}</code>`;
+  element("status").innerHTML = `Next: <code>unzip ${folder}.zip && ${escaped(element("then").textContent)}</code>`;
 }
 
 const isNarrow = () => matchMedia("(max-width: 1100px)").matches;
@@ -678,14 +679,13 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   ACTIONS[action](button.dataset[action], button);
 });
-document.addEventListener("keydown", ({ key }) => {
-  if (key !== "Escape") return;
-  const { activeElement } = document;
-  if (reading && !element("code").contains(activeElement)) closePage();
-  else if (opener && !element("tricks").contains(activeElement)) {
-    showPane(element("files").contains(opener) ? "files" : ROOM, isNarrow());
+document.addEventListener("keydown", ({ key, target }) => {
+  // There it empties the field.
+  if (key !== "Escape" || target === element("filter")) return;
+  if (opener && element("code").contains(target)) {
+    showPane(element("files").contains(opener) ? "files" : FORM, isNarrow());
     opener.focus();
-  }
+  } else if (reading) closePage();
 });
 element("only").addEventListener("change", ({ target }) => {
   view = { ...view, only: target.checked };

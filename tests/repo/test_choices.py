@@ -187,7 +187,8 @@ def test_the_page_follows_it(page):
             box = page.locator(f"#t-{name}")
             assert box.get_attribute("aria-disabled") == "true"
             assert not box.is_checked()
-            assert f"needs task={works[name][0]}" in page.inner_text(f"#w-{name}")
+            said = f"not for {task}, only for {works[name][0]}"
+            assert said in page.inner_text(f"#w-{name}")
         assert f"--task {task}" in page.inner_text("#ours")
         assert f"-d task={task}" in page.inner_text("#theirs")
         page.click("#presets label:has([value=everything])")

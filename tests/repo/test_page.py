@@ -691,7 +691,7 @@ class TestLooks:
         assert found == ["locked", "unfit", "advice", "free", "free"]
         assert looks["smp"][3] == "dashed"
         assert looks["folders"][1] and looks["folders"][2] != looks["video"][2]
-        assert "Best with pretrained" in page.inner_text("#w-distillation")
+        assert "works best with pretrained" in page.inner_text("#w-distillation")
         page.click("[data-way=pretrained]")
         assert page.inner_text("#w-distillation") == ""
         assert page.evaluate("document.activeElement.id") == "t-distillation"
