@@ -205,9 +205,13 @@ function take(next, { about = "", than = state, lines = false, file, push = true
   const shown = changes.has(file) ? file : fileToShow(changed);
   [open, held] = [shown, held && shown === open];
   remember(push);
-  inPlace(showForm);
-  showFiles();
-  showCode();
+  // All is written before anything is measured: a layout takes as long as the rest.
+  inPlace(() => {
+    showForm();
+    showFiles();
+    showCode();
+  });
+  findOpenFile();
   scrollToChange();
   say(changed.length);
 }
@@ -382,7 +386,8 @@ function showForm() {
   for (const question of data.questions) {
     const { name, choices } = question, left = leftOut(question);
     for (const input of document.querySelectorAll(`#${name} input`)) input.checked = input.value === state[name];
-    element(`${name}-note`).textContent = `${choices[state[name]]}.`;
+    const wants = state[name] === "none" ? "" : byName.get(name)?.wants;
+    element(`${name}-note`).textContent = `${choices[state[name]]}.${wants ? ` Requires ${wants}.` : ""}`;
     const line = element(name).querySelector(".left");
     line.hidden = left.length === 0;
     line.firstElementChild.textContent = `Left out, as not for ${state[name]}: ${left.join(", ")}.`;
@@ -413,8 +418,8 @@ function showRow(name) {
   const [text, way, words] = reason ? [reason, name, wordsFor(name, wayOut(name, state))]
     : missing ? [`works best with ${missing}`, missing, obstacle(missing, state) ? "" : `Tick ${missing}, too`]
     : ["", name, ""];
-  element(`w-${name}`).innerHTML = escaped(text)
-    + (words && ` <button type="button" data-way="${way}">${escaped(words)}</button>`);
+  const html = escaped(text) + (words && ` <button type="button" data-way="${way}">${escaped(words)}</button>`);
+  if (element(`w-${name}`).innerHTML !== html) element(`w-${name}`).innerHTML = html;
 }
 
 /** Hides the rows that do not have all words of the filter. */
@@ -452,7 +457,6 @@ function showFiles() {
     return `<div class="${room ? "" : "top"} ${same}">${room ? `<h3>${room}</h3>` : ""}<ul>${files}</ul></div>`;
   }).join("");
   const lines = [...project.files.values()].reduce((total, file) => total + linesOf(textOf(file)).length, 0);
-  findOpenFile();
   element("total").textContent = `${numbered(project.files.size, "file")}, ${numbered(lines, "line")}`;
 }
 

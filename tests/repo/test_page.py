@@ -750,6 +750,9 @@ class TestLooks:
         for trick in TRICKS:
             if trick.wants and not trick.choices:
                 assert f"Requires {trick.wants}" in page.inner_text(f"#b-{trick.name}")
+        assert "Requires" not in page.inner_text("#parallel-note")
+        page.click("#parallel label:has([value=ddp])")
+        assert "Requires two or more GPUs" in page.inner_text("#parallel-note")
 
     def test_one_line_is_one_line(self, show, written):
         page = show(written)
