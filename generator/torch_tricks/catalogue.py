@@ -46,7 +46,9 @@ class Trick:
 def module_of(requirement: str) -> str:
     """Returns the module that a requirement such as `huggingface-hub>=0.30` brings."""
     name = re.split("[^A-Za-z0-9_-]", requirement)[0].lower()
-    return {"pillow": "PIL"}.get(name, name.replace("-", "_"))
+    return {"pillow": "PIL", "scikit-learn": "sklearn"}.get(
+        name, name.replace("-", "_")
+    )
 
 
 def choices_of(question: Mapping[str, Any]) -> list[str]:

@@ -645,10 +645,16 @@ OTHER = {
     "milestones": "0.4 0.8",
     "lr": 0.1,
     "max_steps": 6,
+    "folds": 2,
 }
 """Another value of settings for which `another` knows none."""
 
-ALONG = {"data_on_device": {"augment": "none"}}
+ALONG = {
+    "data_on_device": {"augment": "none"},
+    "fold": {"folds": 2},
+    "group_column": {"folds": 2},
+    "group_pattern": {"folds": 2},
+}
 """Other settings that must change together with one, which is refused alone."""
 
 STATES = {"model": "model", "pooling": "model", "teacher": "distillation"}

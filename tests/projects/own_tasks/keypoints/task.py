@@ -74,6 +74,11 @@ def centres(maps: Tensor) -> Tensor:
     return torch.stack([(columns * x).sum(dim=2), (rows * y).sum(dim=2)], dim=2)
 
 
+def target_cells(target: Any, _names: list[str]) -> dict[str, Any]:
+    """Returns the cells of a target in a row of CSV, by the columns."""
+    return {"target": target}
+
+
 def csv_cells(prediction: list[tuple[str, float, float]]) -> dict[str, Any]:
     cells: dict[str, Any] = {}
     for name, x, y in prediction:
