@@ -179,8 +179,9 @@ function remember(push) {
   if (moved || JSON.stringify(entry) !== JSON.stringify(history.state)) {
     history[push && moved ? "pushState" : "replaceState"](entry, "", address);
   }
-  const pane = isNarrow() && view.pane !== FORM && (view.pane === "code" ? open : element(view.pane).ariaLabel);
-  const parts = [reading ? `Handbook: ${byName.get(reading).title}` : pane, view.than ? subject() : preset, name];
+  const part = reading ? `Handbook: ${byName.get(reading).title}` : !isNarrow() || view.pane === FORM ? ""
+    : view.pane === "code" ? open : element(view.pane).ariaLabel;
+  const parts = [part, view.than ? subject() : preset, name];
   document.title = `${parts.filter(Boolean).join(" – ")} – torch-tricks`;
 }
 
@@ -321,9 +322,8 @@ function makeForm() {
 /** Takes another name, with the same file open and the same lines marked. */
 function rename(name) {
   const [room, next] = [state.name, name].map((one) => `${packageName(data, one)}/`);
-  const file = open.startsWith(room) ? next + open.slice(room.length) : open;
-  open = file;
-  take({ ...state, name }, { ...view, file, push: false });
+  if (open.startsWith(room)) open = next + open.slice(room.length);
+  take({ ...state, name }, { ...view, file: open, push: false });
 }
 
 /** Compares the project with what it would be without a trick. */
@@ -390,7 +390,7 @@ function showForm() {
     element(`${name}-note`).textContent = `${choices[state[name]]}.${wants ? ` Requires ${wants}.` : ""}`;
     const line = element(name).querySelector(".left");
     line.hidden = left.length === 0;
-    line.firstElementChild.textContent = `Left out, as not for ${state[name]}: ${left.join(", ")}.`;
+    line.firstElementChild.textContent = `Left out with ${name}=${state[name]}: ${left.join(", ")}.`;
     line.lastElementChild.hidden = view.about !== name || view.than === null;
   }
   for (const name of listable) showRow(name);
@@ -659,7 +659,10 @@ function unfold({ from, count }, row) {
 const ACTIONS = {
   file: showFile,
   from: (_, button) => unfold(button.dataset, button.parentElement),
-  tab: (pane) => showPane(pane, true),
+  tab(pane) {
+    showPage("");
+    showPane(pane, true);
+  },
   page: openPage,
   lines: showLinesOf,
   start: (place) => start(data.starts[place]),

@@ -988,12 +988,14 @@ def test_a_page_of_the_handbook_opens_beside_the_code(show, written):
 def test_on_a_phone_a_page_of_the_handbook_can_be_left(show, written):
     page = show(written)
     page.set_viewport_size({"width": 390, "height": 844})
-    for leave in (lambda: page.click("#close"), page.go_back):
+    tab = "[data-tab=tricks]"
+    for leave in (lambda: page.click("#close"), page.go_back, lambda: page.click(tab)):
         page.click("#tricks [data-page=swa]")
         assert page.locator("#page h2 >> nth=0").is_visible()
         assert not page.locator("#tricks").is_visible()
         leave()
         assert page.locator("#tricks").is_visible()
+        assert "page=" not in page.url
 
 
 @needs_chromium
