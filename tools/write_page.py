@@ -8,6 +8,7 @@ import argparse
 import ast
 import json
 import re
+import tomllib
 from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,16 @@ FILLED_IN = {
     "description | to_json(ensure_ascii=false)": f'"{MARKS["description"]}"',
     "_copier_answers | to_nice_yaml": MARKS["answers"],
 }
+
+EXAMPLES = {
+    "task": {
+        "classification": "rust",
+        "multilabel": "rust; mildew",
+        "regression": "12.5",
+        "segmentation": "leaf_01_mask.png",
+    }
+}
+"""A target for each choice of a question, as it stands in a list of labels."""
 
 Tree = list[Any]
 """A condition: `["in", trick]`, `["==", question, choice]`, and `and`, `or` and `not` of trees."""
@@ -154,7 +165,10 @@ def read(template: Template, questions: Mapping[str, Any]) -> dict[str, Any]:
         "names": {mark: name for name, mark in MARKS.items()},
         "conditions": conditions.trees,
         "files": [[path, *file] for path, file in files.items()],
-        "tricks": [shown(trick) for trick in tricks.values()],
+        "tricks": [
+            shown(trick, questions["catalogue"]["default"][name])
+            for name, trick in tricks.items()
+        ],
         "presets": choices_of(questions["preset"]),
         **answers_in(questions),
         "reserved": sorted(reserved_names(own_version())),
@@ -190,11 +204,12 @@ def marked(text: str, given: Mapping[str, Any], path: str, line: int) -> str:
     return PLACE.sub(value, text)
 
 
-def shown(trick: Trick) -> dict[str, Any]:
-    """Returns what the page says of a trick, and what it goes with."""
+def shown(trick: Trick, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what the page says of a trick, what it goes with, and the words that find it."""
     entries = ("name", "title", "buys", "group", "wants", "recommended")
     lists = ("goes_with", "needs", "excludes", "works_with", "choices")
     values = {entry: getattr(trick, entry) for entry in (*entries, *lists)}
+    values["keywords"] = row.get("keywords")
     return {entry: value for entry, value in values.items() if value}
 
 
@@ -228,6 +243,7 @@ def question_of(
     return {
         "name": name,
         "choices": choices_of(questions[name]),
+        "examples": EXAMPLES.get(name, {}),
         "defaults": {preset: ask.default(name, presets[preset]) for preset in presets},
         "asked": [preset for preset in presets if ask.asks(name, presets[preset])],
     }
@@ -255,10 +271,12 @@ def handbook_page(name: str) -> str:
     """Returns a trick's page of the handbook as HTML.
 
     A link to another trick is a button for its page, and one to another page leads to the site.
+    Its headings are those of a part of the page.
     """
     text = (ROOT / "docs" / "tricks" / f"{name}.md").read_text(encoding="utf-8")
     text = re.sub(r"<!--.*?-->\n", "", text)
     html = markdown(text, extensions=["fenced_code", "tables"])
+    html = re.sub(r"(</?h)(\d)", lambda found: f"{found[1]}{int(found[2]) + 1}", html)
     html = re.sub(
         r'<a href="(\w+)\.md(?:#[\w-]+)?">(.*?)</a>',
         r'<button type="button" class="page" data-page="\1">\2</button>',
@@ -290,6 +308,7 @@ def page(source: str, version: str) -> str:
     recorded = {"_commit": version, "_src_path": source, **data["given"]}
     data["recorded"] = as_yaml(recorded)
     parts = {path.name: path.read_text(encoding="utf-8") for path in PARTS.iterdir()}
+    data |= tomllib.loads(parts["starts.toml"])
     parts["data"] = embedded(data)
     pages = {name: handbook_page(name) for name in own_catalogue()}
     parts["pages"] = embedded(pages)

@@ -117,10 +117,19 @@ def staged_page(source: str, staged: dict[str, str]) -> str:
             raise ValueError(f"{match['file']} has no section {match['heading']}")
         return rewrite_links(text, match["file"], page, staged)
 
-    text = INCLUDED.sub(included, rewrite_links(read(source), source, page, staged))
+    text = read(source)
+    if page.startswith("tricks/") and page != "tricks/index.md":
+        text = with_lines(text, Path(page).stem)
+    text = INCLUDED.sub(included, rewrite_links(text, source, page, staged))
     # It says what the site is, and has the whole width for it.
     head = "---\nhide:\n  - navigation\n  - toc\n---\n\n"
     return head + text if page == "index.md" else text
+
+
+def with_lines(text: str, trick: str) -> str:
+    """Returns a page of the handbook with a link to its trick's lines, below the first paragraph."""
+    link = f"[See its lines in a project]({SITE}pick/#lines={trick})"
+    return re.sub(r"\A(# .+\n\n(?:.+\n)+)", rf"\1\n{link}\n", text, count=1)
 
 
 def read(source: str) -> str:

@@ -7,117 +7,212 @@ const element = (id) => document.getElementById(id);
 const DEFAULTS = { name: "Leaf Diseases", preset: "recommended", file: "train.py" };
 const ANSWERS = ".copier-answers.yml";
 const CONTEXT = 3;
+const HELLO = element("status").textContent;
+const FORM = "tricks";
 
-let state; // The name, the preset, the answers to questions with choices, and the tricks that are ticked.
-let before = null; // The state that the project is compared with.
-let about = ""; // The trick that this is about, if it is one.
+let state; // The name, the preset, the answers to questions with choices, the tricks, and what custom had.
+/**
+ * What an entry of the history holds besides its address: the state that the project is compared with,
+ * what the comparison is about, whether it is that without this trick, and what is shown of the page.
+ */
+const FRESH = { than: null, about: "", lines: false, only: false, pane: FORM, filter: "", typed: null };
+let view = FRESH;
 let open = DEFAULTS.file;
 let reading = ""; // The trick whose page of the handbook is shown.
 let pages; // All of them, in HTML, once one was wanted.
 let held = false; // Whether a reader has chosen the file that is open.
-let sameAnswers = false; // Whether the answers file is taken as unchanged.
+let opener; // The button that led to the code, to which Escape returns.
 let project, changes; // The files now, and of each the lines with what became of them.
 const unfolded = new Set();
 
 // ---- Choices
 
-/** The state of a preset, with answers to what it asks: what it holds is ticked. */
-function presetState(name, preset, answers = state) {
+/** The state of a preset, or of wishes of one's own, with answers to what it asks. */
+function stateOf({ name, preset, wishes, own = null, ...answers }) {
   const { chosen, ...choice } = ofPreset(data, preset, answers);
-  return { name, ...choice, tricks: listable.filter((trick) => chosen.has(trick)) };
+  if (preset !== "custom") return { name, own, ...choice, tricks: listable.filter((trick) => chosen.has(trick)) };
+  const forms = data.questions.filter(({ asked }) => !asked.includes(DEFAULTS.preset)).map(({ name }) => name);
+  // The history may have a trick of another version.
+  const known = wishes.filter((trick) => listable.includes(trick));
+  const kept = { wishes: known, ...Object.fromEntries(forms.map((form) => [form, choice[form]])) };
+  return { name, own: kept, ...choice, tricks: fitting(known, choice) };
 }
+
+/** The tricks of a list that go together and with the answers: of two that do not, the first. */
+function fitting(wishes, answers) {
+  const kept = [];
+  const add = (name) => {
+    (byName.get(name).needs ?? []).filter((other) => wishes.includes(other) && !kept.includes(other)).forEach(add);
+    if (!kept.includes(name) && !obstacle(name, { ...answers, tricks: kept })) kept.push(name);
+  };
+  wishes.forEach(add);
+  return listable.filter((name) => kept.includes(name));
+}
+
+/** What custom would hold: the tricks, and those that only answers leave out. */
+const wishesIn = ({ preset, own, tricks }) => preset === "custom" ? own.wishes : tricks;
+
+/** A choice of one's own in place of the tricks of a state; what its answers left out is kept. */
+function custom(from, tricks, answers = {}) {
+  const barred = wishesIn(from).filter((name) => against(byName.get(name), from).length);
+  return stateOf({ ...from, ...answers, preset: "custom", wishes: [...new Set([...tricks, ...barred])] });
+}
+
+/** The tricks that need a trick. */
+const needing = (name, tricks) => tricks.filter((other) => byName.get(other).needs?.includes(name));
 
 /** Why a trick cannot be ticked, or unticked, as copier.yml would refuse it; or an empty text. */
 function obstacle(name, answers) {
   const { tricks } = answers;
   const trick = byName.get(name), has = (other) => tricks.includes(other);
-  const others = (entry) => listable.filter((other) => has(other) && byName.get(other)[entry]?.includes(name));
   if (has(name)) {
-    const needing = others("needs");
-    return needing.length ? `${needing.join(" and ")} needs it` : "";
+    const others = needing(name, tricks);
+    return others.length ? `${others.join(" and ")} ${others.length === 1 ? "needs" : "need"} it` : "";
   }
   const [bound] = against(trick, answers);
-  if (bound) return `needs ${bound[0]} to be ${bound[1].join(" or ")}`;
+  if (bound) {
+    const [question, choices] = bound, listed = choices.join(" or ");
+    return byName.has(question) ? `needs ${question}=${listed}` : `not for ${answers[question]}, only for ${listed}`;
+  }
   const missing = (trick.needs ?? []).filter((other) => !has(other));
   if (missing.length) return `needs ${missing.join(" and ")}`;
-  const excluded = [...(trick.excludes ?? []).filter(has), ...others("excludes")];
+  const excluded = excluding(trick, tricks);
   return excluded.length ? `does not go with ${excluded.join(" and ")}` : "";
 }
 
-/** The preset after an answer to a question, which it may follow. */
-const presetAfter = ({ asked }) => asked.includes(state.preset) ? state.preset : "custom";
+/** The tricks that a trick does not go with. */
+const excluding = ({ name, excludes = [] }, tricks) =>
+  tricks.filter((other) => excludes.includes(other) || byName.get(other).excludes?.includes(name));
 
-/** The ticked tricks because of which a question cannot have a choice. */
-const barring = (question, choice) => presetAfter(question) !== "custom" ? [] : state.tricks.filter((name) =>
-  !(byName.get(name).works_with?.[question.name] ?? [choice]).includes(choice));
+/** The state with a trick that is refused, or without one that others need, and with all that this takes. */
+function wayOut(name, from) {
+  const answers = {}, wishes = new Set(from.tricks);
+  const remove = (one) => wishes.delete(one) && needing(one, [...wishes]).forEach(remove);
+  const add = (one) => {
+    const trick = byName.get(one);
+    for (const [question, choices] of against(trick, { ...from, ...answers })) {
+      answers[question] = nearest(question, choices, from[question]);
+    }
+    excluding(trick, [...wishes]).forEach(remove);
+    wishes.add(one);
+    (trick.needs ?? []).filter((other) => !wishes.has(other)).forEach(add);
+  };
+  (wishes.has(name) ? remove : add)(name);
+  return custom(from, [...wishes], answers);
+}
 
-/** The state that an address stands for, less what does not exist or go together. */
+/** The choice that stands closest to another one; of two, one that is not the absence of a trick. */
+function nearest(question, choices, choice) {
+  const all = Object.keys(data.questions.find(({ name }) => name === question).choices);
+  const distance = (one) => Math.abs(all.indexOf(one) - all.indexOf(choice)) + (one === "none" ? 0.5 : 0);
+  return choices.reduce((best, one) => (distance(one) < distance(best) ? one : best));
+}
+
+/** The words for a way out, or an empty text if it asks for another task. */
+function wordsFor(name, next) {
+  const answers = data.questions.filter((question) => state[question.name] !== next[question.name]);
+  if (answers.some((question) => !byName.has(question.name))) return "";
+  const less = (some, others) => some.tricks.filter((one) => one !== name && !others.tricks.includes(one));
+  const left = less(state, next).join(" and ");
+  if (state.tricks.includes(name)) return `Untick it and ${left}`;
+  const taken = [...answers.map((question) => `${question.name}=${next[question.name]}`), ...less(next, state)];
+  return `Tick it${taken.length ? ` with ${taken.join(" and ")}` : ""}${left ? ` without ${left}` : ""}`;
+}
+
+/** A state without a trick. */
+const without = (name, from) => ({
+  ...from, preset: "custom", tricks: from.tricks.filter((other) => other !== name),
+  ...(name in from && { [name]: "none" }),
+});
+
+/** A state with a trick, and with all that it takes. */
+function including(name, from) {
+  const { choices } = byName.get(name);
+  if (choices) return from[name] === "none" ? custom(from, from.tricks, { [name]: choices[0] }) : from;
+  return from.tricks.includes(name) ? from : wayOut(name, from);
+}
+
+/** What an address stands for, and what of it cannot be had. */
 function readAddress() {
-  const asked = new URLSearchParams(location.hash.slice(1));
-  const name = (asked.get("name") ?? DEFAULTS.name).trim(), lost = [];
+  const asked = new URLSearchParams(location.hash.slice(1)), lost = [];
+  const name = (asked.get("name") ?? DEFAULTS.name).trim(), fault = nameFault(data, name);
+  if (fault) lost.push(`the name “${name}” (${fault.replace(/\.$/, "")})`);
   const oneOf = (options, entry, instead) => {
     const wanted = asked.get(entry) ?? instead;
     if (Object.hasOwn(options, wanted)) return wanted;
     lost.push(`${entry}=${wanted} (not in this version)`);
     return instead;
   };
-  if (nameFault(data, name)) lost.push("a name that cannot be used");
-  const preset = oneOf(data.presets, "preset", DEFAULTS.preset);
+  const preset = asked.has("tricks") ? "custom" : oneOf(data.presets, "preset", DEFAULTS.preset);
   const answers = {};
-  for (const question of data.questions.filter(({ asked }) => asked.includes(preset))) {
-    answers[question.name] = oneOf(question.choices, question.name, question.defaults[preset]);
-  }
-  const read = presetState(nameFault(data, name) ? DEFAULTS.name : name, preset, answers);
-  if (preset === "custom") {
-    const wanted = (asked.get("tricks") ?? "").split(",").filter(Boolean);
-    read.tricks = listable.filter((trick) => wanted.includes(trick));
-    // A trick that goes may take another with it.
-    for (let count = -1; count !== read.tricks.length; ) {
-      count = read.tricks.length;
-      read.tricks = read.tricks.filter((trick) =>
-        !obstacle(trick, { ...read, tricks: read.tricks.filter((other) => other !== trick) }));
-    }
-    for (const trick of wanted.filter((one) => !read.tricks.includes(one))) {
-      lost.push(`${trick} (${listable.includes(trick) ? obstacle(trick, read) : "not in this version"})`);
+  for (const { name: question, choices, defaults, asked: presets } of data.questions) {
+    const usual = answers[question] = defaults[preset];
+    if (presets.includes(preset)) answers[question] = oneOf(choices, question, usual);
+    else if ((asked.get(question) ?? usual) !== usual) {
+      lost.push(`${question}=${asked.get(question)} (the preset ${preset} decides on it)`);
     }
   }
-  return { read, file: asked.get("file") ?? DEFAULTS.file, page: asked.get("page") ?? "", lost };
+  const wanted = [...new Set((asked.get("tricks") ?? "").split(",").filter(Boolean))];
+  const own = history.state?.own ?? null, wishes = preset === "custom" && own ? own.wishes : wanted;
+  let read = stateOf({ name: fault ? DEFAULTS.name : name, preset, own, wishes, ...answers });
+  for (const trick of wanted.filter((one) => !read.tricks.includes(one))) {
+    lost.push(`${trick} (${listable.includes(trick) ? obstacle(trick, read) : "not in this version"})`);
+  }
+  const linesOf = asked.get("lines") ?? "";
+  if (byName.has(linesOf)) read = including(linesOf, read);
+  else if (linesOf) lost.push(`the lines of ${linesOf} (not in this version)`);
+  const page = asked.get("page") ?? "";
+  if (page && !byName.has(page)) lost.push(`the page of ${page} (not in this version)`);
+  return { read, lost, file: asked.get("file"), page: byName.has(page) ? page : "", lines: byName.has(linesOf) ? linesOf : "" };
 }
 
-function writeAddress(push) {
-  const { name, preset, tricks } = state;
+/** Writes the address, and what it does not hold into the history: as a new entry, or in place of the newest. */
+function remember(push) {
+  const { name, preset, tricks, own } = state;
   const asked = new URLSearchParams({ name, preset, ...Object.fromEntries(answersTo(data, state)) });
   if (preset === "custom") asked.set("tricks", tricks.join(","));
+  if (view.lines) asked.set("lines", view.about);
   asked.set("file", open);
   if (reading) asked.set("page", reading);
   const address = `#${asked}`.replaceAll("%2C", ",").replaceAll("%2F", "/");
-  if (address !== location.hash) history[push ? "pushState" : "replaceState"](null, "", address);
+  const entry = { ...view, own }, moved = address !== location.hash || view.pane !== history.state?.pane;
+  if (moved || JSON.stringify(entry) !== JSON.stringify(history.state)) {
+    history[push && moved ? "pushState" : "replaceState"](entry, "", address);
+  }
+  const part = reading ? `Handbook: ${byName.get(reading).title}` : !isNarrow() || view.pane === FORM ? ""
+    : view.pane === "code" ? open : element(view.pane).ariaLabel;
+  const parts = [part, view.than ? subject() : preset, name];
+  document.title = `${parts.filter(Boolean).join(" – ")} – torch-tricks`;
 }
 
 // ---- What a choice leads to
 
 /** Takes a state, and compares it with another: the one before, unless told otherwise. */
-function take(next, { trick = "", than = state, push = true, same = false } = {}) {
-  const renamed = than && { ...than, name: next.name };
-  [state, before, about, sameAnswers] = [next, renamed, trick, same];
+function take(next, { about = "", than = state, lines = false, file, push = true } = {}) {
+  view = { ...view, than: than && { ...than, name: next.name }, about, lines };
+  state = next;
   unfolded.clear();
   project = render(data, state);
-  const old = before ? render(data, before) : project;
-  if (sameAnswers) old.files.set(ANSWERS, project.files.get(ANSWERS));
+  const old = than ? render(data, view.than) : project;
+  if (lines) old.files.set(ANSWERS, project.files.get(ANSWERS));
   changes = new Map();
   for (const path of new Set([...project.files.keys(), ...old.files.keys()])) {
     const sides = [old.files.get(path), project.files.get(path)];
-    const lines = areEqual(...sides) ? [] : compare(...sides);
-    const count = (sign) => lines.filter((line) => line.sign === sign).length;
+    const compared = areEqual(...sides) ? [] : compare(...sides);
+    const count = (sign) => compared.filter((line) => line.sign === sign).length;
     changes.set(path, { sides, added: count("+"), removed: count("-"), choice: old.choice });
   }
   const changed = [...changes.keys()].filter(isChanged);
-  const shown = fileToShow(changed);
+  const shown = changes.has(file) ? file : fileToShow(changed);
   [open, held] = [shown, held && shown === open];
-  writeAddress(push);
-  showForm();
-  showFiles();
-  showCode();
+  remember(push);
+  // All is written before anything is measured: a layout takes as long as the rest.
+  inPlace(() => {
+    showForm();
+    showFiles();
+    showCode();
+  });
+  findOpenFile();
   scrollToChange();
   say(changed.length);
 }
@@ -125,44 +220,56 @@ function take(next, { trick = "", than = state, push = true, same = false } = {}
 /** The file that a reader has chosen if it changed, or else the first to read of those that did. */
 function fileToShow(changed) {
   const isNew = (path) => !changes.get(path).sides[0];
-  const first = (path) => path === "train.py" ? 0 : path.startsWith("tests/") ? 4 : !path.endsWith(".py") ? 3
-    : isNew(path) ? 1 : 2;
+  // The task of a project is its file of this name.
+  const own = byName.has(view.about) ? "" : `${packageName(data, state.name)}/${view.about}.py`;
+  const first = (path) => path === own ? -1 : path === "train.py" ? 0 : path.startsWith("tests/") ? 4
+    : !path.endsWith(".py") ? 3 : isNew(path) ? 1 : 2;
   const others = changed.filter((path) => path !== ANSWERS).sort((a, b) => first(a) - first(b));
-  if (others.length && !(held && changed.includes(open))) return others[0];
+  if (others.length && (first(others[0]) < 0 || !(held && changed.includes(open)))) return others[0];
   return changes.has(open) ? open : DEFAULTS.file;
 }
 
 const isChanged = (path) => changes.get(path).added + changes.get(path).removed > 0;
 
+const numbered = (count, unit) => `${count.toLocaleString("en")} ${unit}${count === 1 ? "" : "s"}`;
+
 /** Says what the last choice changed. */
 function say(files) {
-  if (!before) return;
+  const status = element("status");
+  if (!view.than) return (status.textContent = HELLO);
   const sum = (entry) => [...changes.values()].reduce((total, change) => total + change[entry], 0);
-  const [added, removed] = [sum("added"), sum("removed")];
-  element("status").innerHTML = files === 0 ? `${subject()}: no lines changed`
-    : `${subject()}: <span class="plus">${added} lines added</span>, <span class="minus">${removed} removed</span>, `
-      + `in ${files} ${files === 1 ? "file" : "files"}`;
+  const spans = [["plus", "added"], ["minus", "removed"]].filter(([, entry]) => sum(entry))
+    .map(([kind, entry]) => `<span class="${kind}">${numbered(sum(entry), "line")} ${entry}</span>`);
+  status.innerHTML = `${escaped(subject())}: ${files ? `${spans.join(", ")}, in ${numbered(files, "file")}` : "no lines changed"}`;
 }
 
 /** What the last choice was about. */
 function subject() {
-  if (!about) return "This choice";
+  const { about, lines } = view;
+  if (lines) return `Lines of ${about}`;
   if (about in state) return `${about}=${state[about]}`;
-  return state.tricks.includes(about) ? about : `Without ${about}`;
+  return byName.has(about) && !state.tricks.includes(about) ? `Without ${about}` : about || "This choice";
 }
 
 function toggle(name) {
   const reason = obstacle(name, state);
   if (reason) return refuse(`${name}: ${reason}`);
-  const tricks = listable.filter((other) => (other === name) !== state.tricks.includes(other));
-  take({ ...state, preset: "custom", tricks }, { trick: name });
+  const { tricks } = state;
+  take(custom(state, tricks.includes(name) ? tricks.filter((one) => one !== name) : [...tricks, name]), { about: name });
 }
 
-function answer(question, choice) {
-  const { name } = question, others = barring(question, choice);
-  if (others.length) return refuse(`${name}=${choice} does not go with ${others.join(" and ")}`);
-  const preset = presetAfter(question), next = { ...state, preset, [name]: choice };
-  take(preset === "custom" ? next : presetState(state.name, preset, next), { trick: name });
+/** Takes an answer, and leaves out the tricks that do not work with it. */
+function answer({ name, asked }, choice) {
+  const preset = asked.includes(state.preset) ? state.preset : "custom";
+  take(stateOf({ ...state, preset, wishes: wishesIn(state), [name]: choice }), { about: name });
+}
+
+/** The tricks that an answer leaves out of those that are wished for, or that there were before. */
+function leftOut({ name }) {
+  const before = view.about === name && view.than ? view.than.tricks : [];
+  const wishes = state.preset === "custom" ? wishesIn(state) : [];
+  return listable.filter((trick) => [...before, ...wishes].includes(trick) && !state.tricks.includes(trick)
+    && against(byName.get(trick), state).some(([question]) => question === name));
 }
 
 function refuse(reason) {
@@ -176,27 +283,38 @@ function makeForm() {
   if (location.protocol === "file:") document.querySelector("h1 a").removeAttribute("href");
   element("version").textContent = `template ${data.version}`;
   makeSegments("presets", Object.keys(data.presets), (preset) =>
-    take(preset === "custom" ? { ...state, preset } : presetState(state.name, preset)));
+    take(stateOf({ ...state, wishes: state.tricks, ...(preset === "custom" && state.own), preset }), { about: "preset" }));
   for (const question of data.questions) {
-    const { name, choices } = question;
+    const { name, choices, examples } = question;
     const trick = byName.get(name);
-    const legend = trick ? escaped(trick.title) + linkTo(name) : name[0].toUpperCase() + name.slice(1);
+    const legend = trick ? `<h2>${escaped(trick.title)}</h2> ${linesButton(name)}${linkTo(name)}`
+      : `<h2>${name[0].toUpperCase() + name.slice(1)}</h2>`;
     element(trick ? "questions" : "first").insertAdjacentHTML("beforeend",
       `<fieldset id="${name}" class="segments"><legend>${legend}</legend></fieldset>`);
-    makeSegments(name, Object.keys(choices), (choice) => answer(question, choice));
+    makeSegments(name, Object.keys(choices), (choice) => answer(question, choice), examples);
+    element(name).insertAdjacentHTML("beforeend", `<p class="left" aria-live="polite" hidden><span></span> <button type="button">Undo</button></p>`);
+    element(name).querySelector(".left button").addEventListener("click", () => {
+      element(name).querySelector(`[value="${view.than[name]}"]`).focus();
+      take(view.than, { about: name });
+    });
   }
   const groups = grouped(listable.map((name) => byName.get(name)), (trick) => trick.group);
   element("groups").innerHTML = groups.map(([group, tricks]) =>
-    `<fieldset class="group"><legend>${escaped(group)}</legend>${tricks.map(rowOf).join("")}</fieldset>`).join("");
+    `<fieldset class="group"><legend><h2>${escaped(group)}</h2></legend>${tricks.map(rowOf).join("")}</fieldset>`).join("");
   element("groups").addEventListener("change", ({ target }) => toggle(target.value));
-  element("groups").addEventListener("click", ({ target }) => {
-    const name = target.dataset.lines;
-    if (name) showLinesOf(name);
-  });
+  element("starts").lastElementChild.innerHTML = data.starts.map(({ title }, place) =>
+    `<button type="button" data-start="${place}">${escaped(title)}</button>`).join("");
   element("name").addEventListener("input", () => {
     const name = element("name").value.trim();
-    if (!nameFault(data, name)) rename(name);
+    view = { ...view, typed: element("name").value };
+    if (nameFault(data, name)) remember(false);
+    else rename(name);
     showName(name);
+  });
+  element("filter").addEventListener("input", () => {
+    view = { ...view, filter: element("filter").value };
+    remember(false);
+    showFiltered();
   });
   element("tricks").addEventListener("submit", (event) => event.preventDefault());
 }
@@ -205,15 +323,20 @@ function makeForm() {
 function rename(name) {
   const [room, next] = [state.name, name].map((one) => `${packageName(data, one)}/`);
   if (open.startsWith(room)) open = next + open.slice(room.length);
-  take({ ...state, name }, { trick: about, than: before, push: false, same: sameAnswers });
+  take({ ...state, name }, { ...view, file: open, push: false });
 }
 
 /** Compares the project with what it would be without a trick. */
-function showLinesOf(name) {
-  const tricks = state.tricks.filter((other) => other !== name);
-  element("only").checked = true;
-  take(state, { trick: name, than: { ...state, preset: "custom", tricks }, same: true });
-  if (isNarrow()) showPaneOfCode();
+function showLinesOf(name, button) {
+  view = { ...view, only: true, pane: "code" };
+  take(state, { about: name, than: without(name, state), lines: true });
+  goToCode(button);
+}
+
+/** Takes what a situation asks for, beside what is recommended. */
+function start({ title, answers, with: taken, without: left }) {
+  const isWanted = (name) => taken.includes(name) || (byName.get(name).recommended && !left.includes(name));
+  take(stateOf({ ...state, ...answers, preset: "custom", wishes: listable.filter(isWanted) }), { about: title });
 }
 
 /** Lists of items by what they have in common, in the order in which that comes first. */
@@ -223,9 +346,10 @@ function grouped(items, common) {
   return [...groups];
 }
 
-function makeSegments(id, values, choose) {
-  const labels = values.map((value) =>
-    `<label><input type="radio" name="${id}" value="${value}" aria-describedby="${id}-note">${value}</label>`);
+function makeSegments(id, values, choose, examples = {}) {
+  const example = (value) => (examples[value] ? `<small>${escaped(examples[value])}</small>` : "");
+  const labels = values.map((value) => `<label><input type="radio" name="${id}" value="${value}"`
+    + ` aria-describedby="${id}-note">${value}${example(value)}</label>`);
   element(id).insertAdjacentHTML("beforeend", `<div>${labels.join("")}</div><p id="${id}-note" class="note"></p>`);
   element(id).addEventListener("change", ({ target }) => choose(target.value));
 }
@@ -235,46 +359,82 @@ const linkTo = (name) =>
   `<button type="button" class="page" data-page="${name}" aria-label="Handbook page of ${name}">`
   + `${name.replaceAll("_", "_<wbr>")}</button>`;
 
-function rowOf({ name, title, buys }) {
+const linesButton = (name) =>
+  `<button type="button" class="lines-of" data-lines="${name}" aria-label="its lines: ${name}">its lines</button>`;
+
+function rowOf({ name, title, buys, wants }) {
   return `<div class="trick">
     <input type="checkbox" id="t-${name}" value="${name}" aria-describedby="b-${name} w-${name}">
     <label for="t-${name}">${escaped(title)}</label>${linkTo(name)}
-    <p class="what"><span id="b-${name}">${escaped(buys)}</span>
-      <button type="button" class="lines-of" data-lines="${name}" aria-label="its lines: ${name}">its lines</button></p>
+    <p class="what"><span id="b-${name}">${escaped(buys)}${wants ? `. <em>Requires ${escaped(wants)}</em>` : ""}</span>
+      ${linesButton(name)}</p>
     <p class="why-not" id="w-${name}"></p>
   </div>`;
 }
 
+/** Runs what changes the form, and keeps the control in use where it is on the screen. */
+function inPlace(change) {
+  const top = () => document.activeElement.getBoundingClientRect().top;
+  const before = top();
+  change();
+  if (element("tricks").contains(document.activeElement)) element("tricks").scrollTop += top() - before;
+}
+
 function showForm() {
   for (const input of document.querySelectorAll("#presets input")) input.checked = input.value === state.preset;
-  element("presets-note").textContent = data.presets[state.preset];
+  element("presets-note").textContent = `${data.presets[state.preset]}.`;
   for (const question of data.questions) {
-    const { name, choices } = question, barred = [];
-    for (const input of document.querySelectorAll(`#${name} input`)) {
-      const others = barring(question, input.value);
-      input.checked = input.value === state[name];
-      input.setAttribute("aria-disabled", others.length > 0);
-      if (others.length) barred.push(`${input.value} does not go with ${others.join(" and ")}.`);
-    }
-    element(`${name}-note`).textContent = [`${choices[state[name]]}.`, ...barred].join(" ");
+    const { name, choices } = question, left = leftOut(question);
+    for (const input of document.querySelectorAll(`#${name} input`)) input.checked = input.value === state[name];
+    const wants = state[name] === "none" ? "" : byName.get(name)?.wants;
+    element(`${name}-note`).textContent = `${choices[state[name]]}.${wants ? ` Requires ${wants}.` : ""}`;
+    const line = element(name).querySelector(".left");
+    line.hidden = left.length === 0;
+    line.firstElementChild.textContent = `Left out with ${name}=${state[name]}: ${left.join(", ")}.`;
+    line.lastElementChild.hidden = view.about !== name || view.than === null;
   }
-  for (const name of listable) {
-    const input = element(`t-${name}`), trick = byName.get(name), ticked = state.tricks.includes(name);
-    const missing = ticked ? (trick.goes_with ?? []).filter((other) => !state.tricks.includes(other)) : [];
-    const reason = obstacle(name, state);
-    input.checked = ticked;
-    input.setAttribute("aria-disabled", reason !== "");
-    element(`w-${name}`).textContent = reason
-      || (missing.length ? `wants ${trick.wants}: choose ${missing.join(" and ")}, too` : "");
-    document.querySelector(`[data-lines=${name}]`).hidden = !ticked;
-  }
-  if (document.activeElement !== element("name")) {
-    element("name").value = state.name;
-    showName(state.name);
+  for (const name of listable) showRow(name);
+  for (const button of document.querySelectorAll("[data-lines]")) {
+    const name = button.dataset.lines;
+    button.hidden = byName.get(name)?.choices ? state[name] === "none" : !state.tricks.includes(name);
   }
   const { ours, theirs } = commandsOf(data, state);
+  const folder = packageName(data, state.name).replaceAll("_", "-");
+  const train = ["ddp", "fsdp"].includes(state.parallel) ? "torchrun --standalone --nproc-per-node 2 train.py" : "python train.py";
+  element("install").textContent = `pipx install git+https://github.com/${data.published.replace("gh:", "")}`;
   element("ours").textContent = ours;
   element("theirs").textContent = theirs;
+  element("then").textContent = `cd ${folder} && pip install -e ".[dev]" && ${train}`;
+}
+
+/** Shows a row as free, locked, unfit or with advice, and the way out of what it refuses. */
+function showRow(name) {
+  const input = element(`t-${name}`), trick = byName.get(name), ticked = state.tricks.includes(name);
+  const reason = obstacle(name, state);
+  const [missing] = ticked ? (trick.goes_with ?? []).filter((other) => !state.tricks.includes(other)) : [];
+  input.parentElement.dataset.look = reason ? (ticked ? "locked" : "unfit") : missing ? "advice" : "free";
+  input.checked = ticked;
+  input.setAttribute("aria-disabled", reason !== "");
+  const [text, way, words] = reason ? [reason, name, wordsFor(name, wayOut(name, state))]
+    : missing ? [`works best with ${missing}`, missing, obstacle(missing, state) ? "" : `Tick ${missing}, too`]
+    : ["", name, ""];
+  const html = escaped(text) + (words && ` <button type="button" data-way="${way}">${escaped(words)}</button>`);
+  if (element(`w-${name}`).innerHTML !== html) element(`w-${name}`).innerHTML = html;
+}
+
+/** Hides the rows that do not have all words of the filter. */
+function showFiltered() {
+  const words = view.filter.toLowerCase().split(/\s+/).filter(Boolean);
+  let found = 0;
+  for (const name of listable) {
+    const { title, buys, group, wants = "", keywords = [] } = byName.get(name);
+    const text = [name, title, buys, group, wants, ...keywords].join(" ").toLowerCase();
+    const isFound = words.every((word) => text.includes(word));
+    element(`t-${name}`).parentElement.hidden = !isFound;
+    found += isFound;
+  }
+  for (const group of document.querySelectorAll(".group")) group.hidden = !group.querySelector(".trick:not([hidden])");
+  element("found").textContent = words.length ? `${found} of ${numbered(listable.length, "trick")}` : "";
 }
 
 function showName(name) {
@@ -294,10 +454,10 @@ function showFiles() {
   element("tree").innerHTML = rooms.map(([room, paths]) => {
     const same = paths.some(isChanged) ? "" : "same";
     const files = paths.map((path) => fileRow(path, room)).join("");
-    return `<div class="${room ? "" : "top"} ${same}">${room ? `<h2>${room}</h2>` : ""}<ul>${files}</ul></div>`;
+    return `<div class="${room ? "" : "top"} ${same}">${room ? `<h3>${room}</h3>` : ""}<ul>${files}</ul></div>`;
   }).join("");
   const lines = [...project.files.values()].reduce((total, file) => total + linesOf(textOf(file)).length, 0);
-  element("total").textContent = `${project.files.size} files, ${lines.toLocaleString("en")} lines`;
+  element("total").textContent = `${numbered(project.files.size, "file")}, ${numbered(lines, "line")}`;
 }
 
 function fileRow(path, room) {
@@ -306,15 +466,18 @@ function fileRow(path, room) {
     <span>${path.slice(room.length)}</span>${counts(changes.get(path))}</button></li>`;
 }
 
+/** Brings the file that is open into sight in its list. */
+const findOpenFile = () => element("tree").querySelector("[aria-current=true]").scrollIntoView({ block: "nearest" });
+
 const counts = ({ added, removed }) =>
-  (added ? `<span class="plus">+${added}<span class="unseen"> lines added</span></span>` : "")
-  + (removed ? `<span class="minus">−${removed}<span class="unseen"> lines removed</span></span>` : "");
+  [["plus", "+", added, "added"], ["minus", "−", removed, "removed"]].map(([kind, sign, count, what]) => count
+    ? `<span class="${kind}">${sign}${count}<span class="unseen"> line${count === 1 ? "" : "s"} ${what}</span></span>` : "").join("");
 
 function showCode() {
   const change = changes.get(open);
-  const only = element("only").checked && before !== null;
+  const { about, than } = view, only = view.only && than !== null;
   document.body.classList.toggle("only-changed", only);
-  element("only").disabled = before === null;
+  [element("only").checked, element("only").disabled] = [view.only, than === null];
   element("only-label").lastElementChild.textContent =
     state.tricks.includes(about) ? `Only what ${about} adds` : "Only what changed";
   element("path").textContent = open;
@@ -357,7 +520,7 @@ function foldedRows(lines) {
 
 const foldRow = (from, count) =>
   `<li class="fold"><button type="button" data-from="${from}" data-count="${count}">`
-  + `${count} ${count === 1 ? "line" : "lines"} as before</button></li>`;
+  + `${numbered(count, "line")} as before</button></li>`;
 
 const SIGNS = { "+": ["added", "ins", "+"], "-": ["removed", "del", "−"], " ": ["", "span", ""] };
 
@@ -382,7 +545,7 @@ function nearChanges(lines) {
 function scrollToChange() {
   const first = element("lines").querySelector(".added, .removed");
   if (first && isChanged(open)) element("scroll").scrollTop = Math.max(0, first.offsetTop - 90);
-  else if (!before) element("scroll").scrollTop = 0;
+  else if (!view.than) element("scroll").scrollTop = 0;
 }
 
 // ---- The handbook, beside the code
@@ -392,15 +555,16 @@ function showPage(name) {
   reading = name;
   element("handbook").hidden = !name;
   document.body.classList.toggle("reading", name !== "");
-  if (name ? isNarrow() : document.body.dataset.pane === "handbook") showPane(name ? "handbook" : "tricks");
   // The handbook comes last, so that nothing else waits for it.
   if (!name || document.readyState === "loading") return;
+  findOpenFile();
   pages ??= JSON.parse(element("pages").textContent);
   element("page").innerHTML = pages[name];
   for (const code of element("page").querySelectorAll("pre > .language-python")) {
     code.innerHTML = highlighted(code.textContent, "a.py").join("\n");
   }
   element("page").scrollTop = 0;
+  element("page-lines").dataset.lines = name;
   // A page opened as a file has no site around it.
   for (const link of element("handbook").querySelectorAll("a:not([href^=https])")) {
     if (link === element("elsewhere")) link.href = data.handbook.replace("NAME", name);
@@ -410,31 +574,36 @@ function showPage(name) {
 
 function openPage(name) {
   showPage(name);
-  writeAddress(true);
+  showPane("handbook", true);
   element("page").focus();
 }
 
 function closePage() {
   const name = reading;
   showPage("");
-  writeAddress(true);
+  showPane(FORM, true);
   document.querySelector(`#tricks [data-page="${name}"]`).focus();
 }
 
 // ---- The rest of the page
 
-async function copy(id, button) {
-  const text = element(id).textContent;
+async function copy(text, button) {
+  const name = button.dataset.name ??= button.textContent;
   try {
     await navigator.clipboard.writeText(text);
   } catch {
     // Without a secure address there is no clipboard but that of the selection.
-    getSelection().selectAllChildren(element(id));
-    if (!document.execCommand("copy")) return refuse("Select the command and copy it yourself.");
+    const area = document.body.appendChild(document.createElement("textarea"));
+    area.value = text;
+    area.select();
+    const isCopied = document.execCommand("copy");
+    area.remove();
+    button.focus();
+    if (!isCopied) return refuse("Select it and copy it yourself.");
   }
   button.textContent = "Copied";
-  element("status").textContent = "The command is copied.";
-  setTimeout(() => (button.textContent = "Copy"), 1500);
+  element("status").textContent = `${button.ariaLabel ?? name}: done.`;
+  setTimeout(() => (button.textContent = name), 1500);
 }
 
 function download() {
@@ -444,61 +613,109 @@ function download() {
   link.download = `${folder}.zip`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  element("status").innerHTML = `Next: <code>unzip ${folder}.zip && ${escaped(element("then").textContent)}</code>`;
 }
 
-const isNarrow = () => matchMedia("(max-width: 860px)").matches;
+const isNarrow = () => matchMedia("(max-width: 1100px)").matches;
 
-function showPane(name) {
+/** Shows one part of the page where there is no room for all: an entry of the history, if it is chosen. */
+function showPane(name, push) {
+  view = { ...view, pane: name };
   document.body.dataset.pane = name;
   for (const tab of document.querySelectorAll("[data-tab]")) tab.setAttribute("aria-pressed", tab.dataset.tab === name);
+  if (state) remember(push);
   if (name === "code") scrollToChange();
 }
 
-/** Shows the code in place of the button that was pressed, which had the focus. */
-function showPaneOfCode() {
-  showPane("code");
+/** Leads to the code, from which Escape returns to the button that was pressed. */
+function goToCode(button) {
+  opener = button;
+  showPane("code", isNarrow());
   element("scroll").focus({ preventScroll: true });
 }
 
-document.addEventListener("click", ({ target }) => {
-  const button = target.closest("button, [data-skip]");
-  if (!button) return;
-  const { file, from, count, tab, page } = button.dataset;
-  if (file) {
-    [open, held] = [file, true];
-    writeAddress(false);
-    for (const other of document.querySelectorAll("[data-file]")) other.setAttribute("aria-current", other === button);
-    unfolded.clear();
-    showCode();
-    element("scroll").scrollTop = 0;
-    scrollToChange();
-    if (isNarrow()) showPaneOfCode();
-  } else if (from) {
-    for (let place = 0; place < Number(count); place++) unfolded.add(Number(from) + place);
-    showCode();
-    element("scroll").focus();
-  } else if (page) openPage(page);
-  else if (button.id === "close") closePage();
-  else if (tab) showPane(tab);
-  else if (button.dataset.copy) copy(button.dataset.copy, button);
-  else if (button.id === "download") download();
-});
-document.addEventListener("keydown", ({ key }) => {
-  if (key === "Escape" && reading) closePage();
-});
-document.querySelector("[data-skip]").addEventListener("click", (event) => {
-  event.preventDefault();
-  showPane("code");
-  element("code").focus();
-});
-element("only").addEventListener("change", showCode);
+function showFile(file, button) {
+  [open, held] = [file, true];
+  for (const other of document.querySelectorAll("[data-file]")) other.setAttribute("aria-current", other === button);
+  unfolded.clear();
+  showCode();
+  element("scroll").scrollTop = 0;
+  scrollToChange();
+  if (isNarrow()) goToCode(button);
+  else remember(false);
+}
 
-/** Takes the choice of the address, and says what of it cannot be had. */
+/** Shows the lines of a fold, of which the first is then in focus. */
+function unfold({ from, count }, row) {
+  const place = [...row.parentElement.children].indexOf(row), { scrollTop } = element("scroll");
+  for (let line = 0; line < Number(count); line++) unfolded.add(Number(from) + line);
+  showCode();
+  const first = element("lines").children[place];
+  first.tabIndex = -1;
+  first.focus({ preventScroll: true });
+  element("scroll").scrollTop = scrollTop;
+}
+
+const ACTIONS = {
+  file: showFile,
+  from: (_, button) => unfold(button.dataset, button.parentElement),
+  tab(pane) {
+    showPage("");
+    showPane(pane, true);
+  },
+  page: openPage,
+  lines: showLinesOf,
+  start: (place) => start(data.starts[place]),
+  copy: (id, button) => copy(id === "link" ? location.href : element(id).textContent, button),
+  way(name, button) {
+    button.closest(".trick").querySelector("input").focus();
+    take(wayOut(name, state), { about: name });
+  },
+  skip(id) {
+    showPane(id, isNarrow());
+    element(id).focus();
+  },
+};
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button, [data-skip]");
+  if (!button) return;
+  if (button.id === "close") closePage();
+  else if (button.id === "download") download();
+  const action = Object.keys(ACTIONS).find((name) => name in button.dataset);
+  if (!action) return;
+  event.preventDefault();
+  ACTIONS[action](button.dataset[action], button);
+});
+document.addEventListener("keydown", ({ key, target }) => {
+  // There it empties the field.
+  if (key !== "Escape" || target === element("filter")) return;
+  if (opener && element("code").contains(target)) {
+    showPane(element("files").contains(opener) ? "files" : FORM, isNarrow());
+    opener.focus();
+  } else if (reading) closePage();
+});
+element("only").addEventListener("change", ({ target }) => {
+  view = { ...view, only: target.checked };
+  remember(false);
+  showCode();
+});
+
+/** Takes the choice of the address and what the history has of it, and says what cannot be had. */
 function follow(than) {
-  const { read, file, page, lost } = readAddress();
-  [open, held] = [file, file !== DEFAULTS.file];
-  showPage(byName.has(page) ? page : "");
-  take(read, { than, push: false });
+  const { read, lost, file, page, lines } = readAddress();
+  view = { ...FRESH, than, ...(lines && { only: true, pane: "code" }), ...(page && { pane: "handbook" }), ...history.state };
+  showPage(page);
+  element("name").value = view.typed ?? read.name;
+  element("filter").value = view.filter;
+  [open, held] = [file ?? DEFAULTS.file, (file ?? DEFAULTS.file) !== DEFAULTS.file];
+  take(read, {
+    ...view, file: file ?? (lines ? undefined : DEFAULTS.file), push: false,
+    ...(lines && { about: lines, than: without(lines, read), lines: true }),
+  });
+  showPane(view.pane, false);
+  showName(element("name").value.trim());
+  showFiltered();
+  if (file && !changes.has(file)) lost.push(`${file} (no file of this project)`);
   if (lost.length) element("status").textContent = `The address also asks for ${lost.join(", ")}.`;
 }
 
@@ -506,5 +723,4 @@ window.addEventListener("popstate", () => follow(state));
 document.addEventListener("DOMContentLoaded", () => showPage(reading));
 
 makeForm();
-showPane("tricks");
 follow(null);

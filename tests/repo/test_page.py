@@ -8,8 +8,10 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 import zipfile
 from contextlib import chdir
+from itertools import pairwise
 
 import pytest
 import write_page
@@ -374,13 +376,16 @@ class TestForm:
             assert reason in page.inner_text("#status")
         page.check("#t-folders")
         page.check("#t-video")
-        assert page.inner_text("#w-folders") == "video needs it"
+        assert "video needs it" in page.inner_text("#w-folders")
         page.locator("#t-folders").click(force=True)
         assert page.is_checked("#t-folders")
         page.check("#t-channels_last")
-        page.locator("#parallel label", has_text="fsdp").click(force=True)
+        page.click("#parallel label:has([value=fsdp])")
+        assert not page.is_checked("#t-channels_last")
+        assert "channels_last" in page.inner_text("#parallel .left")
+        page.click("#parallel .left button")
         assert page.is_checked("#parallel [value=none]")
-        assert "channels_last" in page.inner_text("#parallel-note")
+        assert page.is_checked("#t-channels_last")
 
     def test_an_address_can_be_shared_and_back_works(self, show, written):
         page = show(written, "#preset=minimal&name=Wheat+ears")
@@ -414,16 +419,34 @@ class TestForm:
         assert page.inner_text("#path") == "train.py"
         assert page.input_value("#name") == "Leaf Diseases"
         said = page.inner_text("#status")
-        assert (
-            "a name that cannot be used, video (needs folders), sync_bn (needs" in said
-        )
-        assert "none (not in this version)" in said
+        assert 'the name “a"” (Use letters' in said
+        assert "video (needs folders), sync_bn (needs parallel=ddp or fsdp)" in said
+        assert "none (not in this version), x (no file of this project)" in said
         page.evaluate("location.hash = '#preset=custom&tricks=old_trick'")
         page.locator("#status", has_text="asks for old_trick (not in this").wait_for()
         page = show(written, "#preset=custom&parallel=toString&tricks=ema")
         assert page.evaluate("state.parallel") == "none"
         page = show(written, "#preset=constructor")
         assert page.evaluate("state.preset") == "recommended"
+        assert "preset=constructor (not in" in page.inner_text("#status")
+        page = show(written, "#preset=minimal&parallel=ddp&lines=no&page=never")
+        said = page.inner_text("#status")
+        assert "parallel=ddp (the preset minimal decides on it)" in said
+        assert "the lines of no (not" in said
+        assert "the page of never (not" in said
+
+    def test_tricks_in_an_address_are_a_custom_choice_and_the_first_of_two_stays(
+        self, show, written
+    ):
+        for tricks, kept in (
+            ("hdf5,video,folders", ["folders", "hdf5"]),
+            ("video,hdf5,folders", ["folders", "video"]),
+        ):
+            page = show(written, f"#preset=minimal&tricks={tricks}")
+            assert page.is_checked("#presets [value=custom]")
+            assert page.evaluate("state.tricks") == kept
+            lost = "video" if "hdf5" in kept else "hdf5"
+            assert f"for {lost} (does not go" in page.inner_text("#status")
 
     def test_each_tick_shows_its_code(self, show, written):
         page = show(written, "#preset=minimal")
@@ -447,7 +470,7 @@ class TestForm:
         assert page.locator(".added").count() == marked > 0
         assert "new wheat" in page.inner_text("#ours")
         page = show(written)
-        page.click("text=its lines >> nth=0")
+        page.click("[data-lines=folders]")
         said = page.inner_text("#status")
         page.fill("#name", "Wheat")
         assert page.inner_text("#status") == said
@@ -488,12 +511,18 @@ class TestForm:
 
     def test_all_choices_of_a_question_have_room(self, show, written):
         page = show(written)
-        for width in (1440, 390, 320):
+        for width in (2560, 1440, 1101, 1100, 960, 861, 860, 700, 390, 320):
             page.set_viewport_size({"width": width, "height": 800})
-            cut = """() => [...document.querySelectorAll(".segments > div")]
+            cut = """() => [...document.querySelectorAll(".segments > div, .segments label, #tricks, header")]
                 .filter((one) => one.scrollWidth > one.clientWidth)
                 .map((one) => one.innerText)"""
             assert page.evaluate(cut) == [], width
+            outside = """() => [...document.querySelectorAll("button, input, label")]
+                .filter((one) => one.checkVisibility() && !one.closest("#code"))
+                .filter((one) => one.getBoundingClientRect().right > innerWidth)
+                .map((one) => one.outerHTML)"""
+            assert page.evaluate(outside) == [], width
+            assert page.is_visible("#tabs") == (width <= 1100)
 
     def test_focus_on_a_preset_stays_on_the_screen(self, show, written):
         page = show(written)
@@ -503,6 +532,345 @@ class TestForm:
             const { top, bottom } = document.activeElement.closest("label").getBoundingClientRect();
             return top >= 0 && bottom <= innerHeight;
         }""")
+
+
+def focused(page, entry):
+    """An entry of the data of the control in focus."""
+    return page.evaluate(f"document.activeElement.dataset.{entry}")
+
+
+PHONE = {"width": 390, "height": 844}
+
+
+@needs_chromium
+class TestHistory:
+    def test_on_a_phone_back_leaves_a_part_and_keeps_the_choice(self, show, written):
+        page = show(written, "#preset=minimal")
+        page.set_viewport_size(PHONE)
+        page.check("#t-ema")
+        titles = [page.title()]
+        for leave in ("[data-tab=code]", "[data-lines=ema]", "[data-page=ema]"):
+            page.click(leave)
+            assert not page.is_visible("#tricks")
+            titles.append(page.title())
+            page.go_back()
+            assert page.is_visible("#tricks")
+            assert page.is_checked("#t-ema")
+        page.click("[data-tab=files]")
+        page.click("[data-file='README.md']")
+        titles.append(page.title())
+        page.go_back()
+        assert page.is_visible("#files")
+        titles.append(page.title())
+        page.go_back()
+        page.go_back()
+        assert not page.is_checked("#t-ema")
+        assert len({*titles, page.title()}) == 7
+
+    def test_back_and_reload_keep_what_is_marked_and_typed(self, show, written):
+        page = show(written, "#preset=minimal")
+        page.check("#t-ema")
+        said, lines = page.inner_text("#status"), page.inner_html("#lines")
+        page.check("#t-swa")
+        page.go_back()
+        assert page.inner_text("#status") == said
+        assert page.inner_html("#lines") == lines
+        page.check("#only")
+        page.fill("#filter", "averag")
+        page.fill("#name", "a/b")
+        lines, note = page.inner_html("#lines"), page.inner_text("#name-note")
+        page.reload()
+        assert page.is_checked("#only")
+        assert page.inner_html("#lines") == lines
+        assert page.inner_text("#status") == said
+        assert page.input_value("#filter") == "averag"
+        assert page.input_value("#name") == "a/b"
+        assert page.inner_text("#name-note") == note
+        page.check("#t-swa")
+        assert page.input_value("#name") == "a/b"
+        assert "Until then" in page.inner_text("#name-note")
+
+    def test_a_preset_leaves_the_custom_choice_as_it_was(self, show, written):
+        page = show(written, "#tricks=ema,sync_bn&parallel=ddp")
+        page.click("#presets label:has([value=minimal])")
+        assert page.evaluate("[state.tricks, state.parallel]") == [[], "none"]
+        page.reload()
+        page.click("#presets label:has([value=custom])")
+        expected = [["sync_bn", "ema"], "ddp"]
+        assert page.evaluate("[state.tricks, state.parallel]") == expected
+
+    def test_the_lines_of_any_trick_have_an_address(self, show, written):
+        page = show(written, "#lines=ema")
+        assert page.is_checked("#only")
+        assert page.inner_text("#status").startswith("Lines of ema: ")
+        lines, address = page.inner_text("#lines"), page.url
+        assert "+" in lines
+        assert show(address).inner_text("#lines") == lines
+        refused = page.evaluate("""() => data.tricks.map(({ name }) => [name, including(name, state)])
+            .filter(([name, next]) => !chosenOf(data, next).has(name)
+                || next.tricks.some((one) => obstacle(one, without(one, next))))
+            .map(([name]) => name)""")
+        assert refused == []
+        for trick, needed in (("smp", "segmentation"), ("sync_bn", "ddp")):
+            page = show(written, f"#lines={trick}")
+            assert needed in page.evaluate("[state.task, state.parallel]")
+            assert page.locator(".added").count() > 0
+
+
+@needs_chromium
+class TestKeyboard:
+    def test_the_lines_of_a_trick_and_back(self, show, written):
+        page = show(written)
+        page.focus("[data-lines=resume]")
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "scroll"
+        button = page.locator(".fold button").nth(1)
+        button.focus()
+        place = page.evaluate("element('scroll').scrollTop")
+        lines = page.locator("#lines li").count()
+        page.keyboard.press("Enter")
+        assert page.locator("#lines li").count() > lines
+        assert page.evaluate("element('scroll').scrollTop") == place
+        assert page.evaluate("document.activeElement.parentElement.id") == "lines"
+        page.keyboard.press("Escape")
+        assert focused(page, "lines") == "resume"
+
+    def test_the_first_links_lead_to_each_part(self, show, written):
+        page = show(written)
+        for part in ("files", "code", "get"):
+            page.evaluate("document.activeElement.blur()")
+            page.focus(f"[data-skip={part}]")
+            assert page.locator(f"[data-skip={part}]").bounding_box()["x"] >= 0
+            page.keyboard.press("Enter")
+            assert page.evaluate("document.activeElement.id") == part
+
+    def test_a_tick_stays_under_the_pointer(self, show, written):
+        page = show(written, "#tricks=evaluate")
+        page.focus("#t-calibration")
+        place = page.locator("#t-calibration").bounding_box()
+        page.keyboard.press("Space")
+        assert page.is_visible("[data-way=evaluate]")
+        moved = page.locator("#t-calibration").bounding_box()["y"] - place["y"]
+        assert abs(moved) < 1
+
+
+LUMINANCE = """([selector, property]) => {
+    const luminance = (color) => {
+        const context = new OffscreenCanvas(1, 1).getContext("2d");
+        context.fillStyle = color;
+        context.fillRect(0, 0, 1, 1);
+        const linear = [...context.getImageData(0, 0, 1, 1).data].slice(0, 3).map((value) =>
+            value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+    };
+    return luminance(getComputedStyle(document.querySelector(selector))[property]);
+}"""
+
+
+def contrast(page, border, ground):
+    """The contrast of a control's border to what is behind it."""
+    one = page.evaluate(LUMINANCE, [border, "borderTopColor"])
+    other = page.evaluate(LUMINANCE, [ground, "backgroundColor"])
+    return (max(one, other) + 0.05) / (min(one, other) + 0.05)
+
+
+@needs_chromium
+class TestLooks:
+    def test_locked_unfit_and_advised_rows_differ(self, show, written):
+        page = show(written, "#tricks=folders,video,distillation")
+        looks = {}
+        for name in ("folders", "smp", "distillation", "video", "ema"):
+            looks[name] = page.evaluate(
+                """(name) => {
+                const input = element(`t-${name}`), { backgroundColor, borderTopStyle } = getComputedStyle(input);
+                return [input.parentElement.dataset.look, input.checked, backgroundColor, borderTopStyle];
+            }""",
+                name,
+            )
+        found = [look[0] for look in looks.values()]
+        assert found == ["locked", "unfit", "advice", "free", "free"]
+        assert looks["smp"][3] == "dashed"
+        assert looks["folders"][1] and looks["folders"][2] != looks["video"][2]
+        assert "works best with pretrained" in page.inner_text("#w-distillation")
+        page.click("[data-way=pretrained]")
+        assert page.inner_text("#w-distillation") == ""
+        assert page.evaluate("document.activeElement.id") == "t-distillation"
+
+    def test_controls_can_be_seen_and_hit(self, show, written):
+        page = show(written, "#tricks=folders,video,distillation&page=ema")
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            for control in ("#t-ema", "#t-smp", "#name", "#filter", "#close"):
+                assert contrast(page, control, "body") >= 3, (scheme, control)
+            for control in ("#download", "#parallel label:not(:has(:checked))"):
+                assert contrast(page, control, "header") >= 3, (scheme, control)
+        small = page.evaluate("""() => [...document.querySelectorAll("button, label:has(input), .trick label, #name, #filter")]
+            .filter((one) => one.checkVisibility() && !one.closest("#page"))
+            .filter((one) => one.getBoundingClientRect().height < 24 || one.getBoundingClientRect().width < 24)
+            .map((one) => one.outerHTML)""")
+        assert small == []
+        levels = page.evaluate(
+            "[...document.querySelectorAll('h1, h2, h3, h4')].map((one) => Number(one.tagName[1]))"
+        )
+        assert levels[0] == 1
+        assert all(b - a <= 1 for a, b in pairwise(levels))
+
+    def test_other_media_and_the_choice_of_the_site(self, show, written, browser):
+        ground = "getComputedStyle(document.querySelector('{}')).backgroundColor"
+        with served(written.parent) as address:
+            page = show(f"{address}index.html", "#tricks=ema")
+            page.emulate_media(color_scheme="light")
+            light = page.evaluate(ground.format("body"))
+            palette = {"color": {"media": "", "scheme": "slate"}}
+            page.evaluate(
+                "(it) => localStorage.setItem('/.__palette', it)", json.dumps(palette)
+            )
+            page.reload()
+            assert page.evaluate(ground.format("body")) != light
+            page.emulate_media(forced_colors="active")
+            ticked, free = (
+                page.evaluate(ground.format(f"#t-{name}")) for name in ("ema", "swa")
+            )
+            assert ticked != free
+            page.emulate_media(media="print", forced_colors="none")
+            assert page.is_visible("#t-ema")
+            assert page.is_visible("#lines")
+            assert page.is_visible("#ours")
+            assert not page.is_visible("#t-swa")
+            assert not page.is_visible("#tree")
+        context = browser.new_context(java_script_enabled=False)
+        page = context.new_page()
+        page.goto(written.as_uri())
+        assert "needs JavaScript" in page.inner_text("body")
+        assert not page.is_visible("#tricks")
+        context.close()
+
+    def test_rows_name_what_they_require(self, show, written):
+        page = show(written)
+        for trick in TRICKS:
+            if trick.wants and not trick.choices:
+                assert f"Requires {trick.wants}" in page.inner_text(f"#b-{trick.name}")
+        assert "Requires" not in page.inner_text("#parallel-note")
+        page.click("#parallel label:has([value=ddp])")
+        assert "Requires two or more GPUs" in page.inner_text("#parallel-note")
+
+    def test_one_line_is_one_line(self, show, written):
+        page = show(written)
+        assert page.evaluate("numbered(1, 'line')") == "1 line"
+        said = page.evaluate("counts({ added: 1, removed: 2 })")
+        assert " line added" in said
+        assert " lines removed" in said
+
+
+@needs_chromium
+class TestWays:
+    def test_the_next_steps_stand_beside_the_commands(self, show, written):
+        page = show(written)
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        assert page.inner_text("#install") in readme
+        steps = 'cd leaf-diseases && pip install -e ".[dev]" && python train.py'
+        assert page.inner_text("#then") == steps
+        with page.expect_download():
+            page.click("#download")
+        assert page.inner_text("#status").endswith(steps)
+        page.click("#parallel label:has([value=ddp])")
+        assert "torchrun" in page.inner_text("#then")
+        page.click("[data-copy=link]")
+        page.locator("[data-copy=link]", has_text="Copied").wait_for()
+
+    @pytest.mark.parametrize("parallel", ["none", "fsdp"])
+    def test_every_refusal_has_a_way_out(self, show, written, parallel):
+        page = show(written, f"#tricks=folders,video&parallel={parallel}")
+        found = page.evaluate("""() => listable.filter((name) => obstacle(name, state)).map((name) => {
+            const next = wayOut(name, state);
+            return [name, document.querySelector(`[data-way=${name}]`) !== null, wordsFor(name, next),
+                next.task === state.task, next.tricks.includes(name) !== state.tricks.includes(name)];
+        })""")
+        assert {"folders", "hdf5", "calibration", "smp"} <= {name for name, *_ in found}
+        for name, shown, words, same_task, works in found:
+            assert shown == bool(words) == same_task, name
+            assert works, name
+        page.click("[data-way=hdf5]")
+        assert page.evaluate("state.tricks") == ["folders", "hdf5"]
+        assert page.evaluate("document.activeElement.id") == "t-hdf5"
+
+    def test_tricks_are_found_by_other_words(self, show, written):
+        page = show(written)
+        for word, trick in (
+            ("vit", "timm"),
+            ("memory", "activation_checkpointing"),
+            ("laptop", "pretrained"),
+            ("Cluster", "resume"),
+            ("averaging stochastic", "swa"),
+        ):
+            page.fill("#filter", word)
+            assert page.is_visible(f"#t-{trick}"), word
+            assert not page.is_visible("#t-l1"), word
+            count = page.locator(".trick:visible").count()
+            assert page.inner_text("#found").startswith(f"{count} of "), word
+        page.fill("#filter", "")
+        assert page.is_visible("#t-l1")
+        assert page.inner_text("#found") == ""
+
+    def test_a_situation_is_a_choice_for_every_task(self, show, written):
+        page = show(written)
+        starts = tomllib.loads(
+            (write_page.PARTS / "starts.toml").read_text(encoding="utf-8")
+        )["starts"]
+        names = {trick.name for trick in TRICKS}
+        for place, start in enumerate(starts):
+            page.click("#task label:has([value=classification])")
+            assert {*start["with"], *start["without"]} <= names
+            page.click(f"[data-start='{place}']")
+            kept = {*RECOMMENDED, *start["with"]} - {*start["without"]}
+            assert {*page.evaluate("state.tricks")} == kept, start["title"]
+            answers = page.evaluate("state")
+            assert start["answers"].items() <= answers.items()
+            for task in TASKS[1:]:
+                page.click(f"#task label:has([value={task}])")
+                here = {*page.evaluate("state.tricks")}
+                left = {name for name in kept if not works(name, task)}
+                assert here == kept - left
+                assert {*page.evaluate("leftOut(data.questions[0])")} == left
+
+    def test_another_task_leaves_out_and_brings_back(self, show, written):
+        page = show(written, "#tricks=folders,ema,mixup")
+        rows = ".trick input"
+        order = page.locator(rows).evaluate_all("(all) => all.map((one) => one.value)")
+        page.click("#task label:has([value=segmentation])")
+        assert page.inner_text("#path") == "leaf_diseases/task.py"
+        assert page.evaluate("state.tricks") == ["folders", "ema"]
+        assert "mixup" in page.inner_text("#task .left")
+        assert "not for segmentation" in page.inner_text("#w-mixup")
+        found = page.locator(rows).evaluate_all("(all) => all.map((one) => one.value)")
+        assert found == order
+        page.click("#task .left button")
+        assert page.is_checked("#task [value=classification]")
+        assert page.is_checked("#t-mixup")
+        page.click("#task label:has([value=segmentation])")
+        page.check("#t-swa")
+        page.reload()
+        page.click("#task label:has([value=classification])")
+        assert page.evaluate("state.tricks") == ["folders", "ema", "swa", "mixup"]
+        above = "element('task').compareDocumentPosition(element('name')) & 4"
+        assert page.evaluate(above)
+        tops = page.locator("#task label").evaluate_all(
+            "(all) => all.map((one) => one.getBoundingClientRect().top)"
+        )
+        assert tops[0] == tops[1] < tops[2] == tops[3]
+        for task, target in write_page.EXAMPLES["task"].items():
+            assert target in page.inner_text(f"#task label:has([value={task}])")
+
+    def test_files_can_be_read_beside_the_handbook(self, show, written):
+        page = show(written, "#preset=minimal&page=ema")
+        page.click("[data-file='leaf_diseases/task.py']")
+        assert page.inner_text("#path") == "leaf_diseases/task.py"
+        assert page.is_visible("#page")
+
+
+def works(name, task):
+    [trick] = [trick for trick in TRICKS if trick.name == name]
+    return trick.works("task", task)
 
 
 @pytest.fixture(scope="module")
@@ -567,7 +935,9 @@ def test_zip_and_commands_give_the_same_project(
     show, release, tmp_path, preset, parallel, tricks, runs
 ):
     fragment = f"#name=-Wheat+1.5&preset={preset}&parallel={parallel}"
-    page = show(release, f"{fragment}&tricks={','.join(tricks)}")
+    if preset == "custom":
+        fragment += f"&tricks={','.join(tricks)}"
+    page = show(release, fragment)
     with page.expect_download() as download:
         page.click("#download")
     assert download.value.suggested_filename == "wheat-1-5.zip"
@@ -594,7 +964,7 @@ def test_a_page_of_the_handbook_opens_beside_the_code(show, written):
     page = show(written)
     page.focus("#tricks [data-page=augmentation]")
     page.keyboard.press("Enter")
-    heading = page.locator("#page h1")
+    heading = page.locator("#page h2 >> nth=0")
     assert heading.inner_text() == "Automatic augmentation"
     assert page.locator("#page pre .k").first.inner_text() == "def"
     assert page.locator("#lines").is_visible()
@@ -608,19 +978,24 @@ def test_a_page_of_the_handbook_opens_beside_the_code(show, written):
     page.go_back()
     assert page.url == shared
     assert heading.inner_text() == "Automatic augmentation"
-    assert show(shared).locator("#page h1").inner_text() == "Automatic augmentation"
+    assert (
+        show(shared).locator("#page h2 >> nth=0").inner_text()
+        == "Automatic augmentation"
+    )
 
 
 @needs_chromium
 def test_on_a_phone_a_page_of_the_handbook_can_be_left(show, written):
     page = show(written)
     page.set_viewport_size({"width": 390, "height": 844})
-    for leave in (lambda: page.click("#close"), page.go_back):
+    tab = "[data-tab=tricks]"
+    for leave in (lambda: page.click("#close"), page.go_back, lambda: page.click(tab)):
         page.click("#tricks [data-page=swa]")
-        assert page.locator("#page h1").is_visible()
+        assert page.locator("#page h2 >> nth=0").is_visible()
         assert not page.locator("#tricks").is_visible()
         leave()
         assert page.locator("#tricks").is_visible()
+        assert "page=" not in page.url
 
 
 @needs_chromium

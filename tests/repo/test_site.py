@@ -105,7 +105,8 @@ def wrong_links(root: Path, site: dict[str, Page]) -> list[str]:
             path = unquote(parts.path.removeprefix(urlsplit(SITE).path))
             if path.endswith("/") or not path:
                 path += "index.html"
-            anchors = site[path].anchors if path in site else {""}
+            of_pick = {"", *(f"lines={trick.name}" for trick in TRICKS)}
+            anchors = site[path].anchors if path in site else of_pick
             if not (root / path).is_file() or unquote(parts.fragment) not in anchors:
                 wrong.append(f"{name}: {link}")
     return wrong
@@ -128,6 +129,9 @@ def wrong_assets(root: Path, name: str, assets: list[str]) -> list[str]:
 def test_every_link_and_anchor_leads_somewhere(build, site):
     assert wrong_links(build / "site", site) == []
     assert "pick/" in site["index.html"].links
+    for trick in TRICKS:
+        page = site[f"tricks/{trick.name}/index.html"]
+        assert f"../../pick/#lines={trick.name}" in page.links
 
 
 def test_the_site_asks_nobody_else(build, site):
