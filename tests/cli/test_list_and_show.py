@@ -131,14 +131,18 @@ class TestShow:
         assert shown.endswith(git(directory, "diff", *pathspec))
 
     @pytest.mark.parametrize("version", ["v0.1.0", "v0.2.0"])
-    @pytest.mark.parametrize("answers", [{"preset": "everything"}, custom("amp")])
+    @pytest.mark.parametrize(
+        ("answers", "other"),
+        [({"preset": "everything"}, "timm"), (custom("amp"), "parallel=ddp")],
+        ids=["everything", "amp"],
+    )
     def test_without_copier_it_is_the_same(
-        self, hub, project, monkeypatch, version, answers
+        self, hub, project, monkeypatch, version, answers, other
     ):
         """A template on this disk is read as lines, and rendered in a tenth of the time."""
         source = str(hub / REPOSITORY)
         project(source=source, version=version, **answers)
-        looks = (["list"], ["show", "ema"], ["show", "parallel=ddp"])
+        looks = (["list"], ["show", "ema"], ["show", other])
         with monkeypatch.context() as patched:
             patched.setattr("torch_tricks.preview.read_version", lambda *_: None)
             expected = [run(*look) for look in looks]
