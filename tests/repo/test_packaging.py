@@ -24,7 +24,11 @@ from torch_tricks.template import PUBLISHED
 from updating import read_files, recorded_answers
 from versions import git
 
-OF_MODULE = {"PIL": "pillow", "huggingface_hub": "huggingface-hub"}
+OF_MODULE = {
+    "PIL": "pillow",
+    "huggingface_hub": "huggingface-hub",
+    "sklearn": "scikit-learn",
+}
 """Distributions that are not called as the module that they bring."""
 
 IMPORTED_BY = {"torch.utils.tensorboard": "tensorboard", "onnx": "onnxscript"}

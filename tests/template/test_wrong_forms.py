@@ -269,7 +269,9 @@ def parameter_group_without_params(tree, text):
     for node in ast.walk(tree):
         if isinstance(node, ast.Dict):
             keys = {ast.unparse(key).strip("'") for key in node.keys if key}
-            if "lr" in keys and "params" not in keys and "__version__" not in keys:
+            searched = "Distribution(" in ast.unparse(node)
+            known = searched or keys & {"params", "__version__"}
+            if "lr" in keys and not known:
                 yield node
 
 
