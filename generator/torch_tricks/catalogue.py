@@ -46,9 +46,12 @@ class Trick:
 def module_of(requirement: str) -> str:
     """Returns the module that a requirement such as `huggingface-hub>=0.30` brings."""
     name = re.split("[^A-Za-z0-9_-]", requirement)[0].lower()
-    return {"pillow": "PIL", "scikit-learn": "sklearn"}.get(
-        name, name.replace("-", "_")
-    )
+    of_name = {
+        "mlflow-skinny": "mlflow",
+        "pillow": "PIL",
+        "scikit-learn": "sklearn",
+    }
+    return of_name.get(name, name.replace("-", "_"))
 
 
 def choices_of(question: Mapping[str, Any]) -> list[str]:

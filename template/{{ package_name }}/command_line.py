@@ -4,10 +4,23 @@ import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
+import tyro
+from pydantic import BaseModel, ValidationError
 from tqdm import tqdm
 
 from .errors import UserError, one_line
+
+Arguments = TypeVar("Arguments", bound=BaseModel)
+
+WORDING = {
+    "Value error, ": "",
+    "Input should be": "must be",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+}
+"""What pydantic says, and how this project does."""
 
 
 @contextmanager
@@ -25,3 +38,38 @@ def as_command() -> Iterator[None]:
     except KeyboardInterrupt:
         tqdm.write("stopped", file=sys.stderr)
         sys.exit(130)
+
+
+def parse_arguments(
+    arguments: type[Arguments],
+    description: str | None,
+    default: Arguments | None = None,
+) -> Arguments:
+    """Returns what was typed. A value that cannot be ends the command with exit code 2."""
+
+    def __init__(self: BaseModel, **values: Any) -> None:
+        try:
+            BaseModel.__init__(self, **values)
+        except ValidationError as error:  # Which tyro would show as it is.
+            tqdm.write(f"error: {explain(error)}", file=sys.stderr)
+            sys.exit(2)
+
+    typed: type[Any] = type(arguments.__name__, (arguments,), {"__init__": __init__})
+    found = tyro.cli(typed, description=description, default=default)
+    return arguments.model_construct(**dict(found))
+
+
+def explain(error: ValidationError) -> str:
+    """Returns which flags have values that cannot be, and what these must be."""
+    causes = []
+    for fault in error.errors():
+        cause = fault["msg"]
+        if fault["type"] == "greater_than" and isinstance(fault["input"], int):
+            cause = f"must be at least {fault['ctx']['gt'] + 1}"
+        elif fault["type"] == "too_short":
+            cause = "needs at least 1 value"
+        for theirs, ours in WORDING.items():
+            cause = cause.replace(theirs, ours)
+        flag = "".join(f"--{name} " for name in fault["loc"][:1]).replace("_", "-")
+        causes.append(flag + cause)
+    return "; ".join(causes)

@@ -39,14 +39,14 @@ NO_TEXT = os.fsdecode(b"\xff")
 """A file name that is no UTF-8."""
 
 TRAIN_USAGE = {
-    "--batch-size 0": "batch_size Input should be greater than 0",
+    "--batch-size 0": "error: --batch-size must be at least 1",
     "--batch-size four": "--batch-size",
     "--batch-size": "--batch-size",
-    "--lr inf": "lr Input should be a finite number",
+    "--lr inf": "error: --lr must be a finite number",
     "--optimizer adam": "--optimizer",
     "--schedule step --step-share 0.05": "--step-share must be above --warmup-share",
     "--schedule multistep --milestones 0.5 0.5": "--milestones must rise",
-    "--schedule multistep --milestones 0.5 nan": "milestones.1 Input should be a finite",
+    "--schedule multistep --milestones 0.5 nan": "--milestones must be a finite number",
     "--schedule multistep --milestones": "--milestones must rise",
     "--data-on-device": "they are read once: add --augment none",
     "--pretrained --init-weights run/model.pt": "are two beginnings: pass one of them",
@@ -59,11 +59,11 @@ TRAIN_USAGE = {
 
 TRAIN_ERRORS = {
     "--data imagenet": "there is no data set imagenet: try --data",
-    "--data-dir missing": "put them into missing/CLASS",
+    "--data-dir missing": "missing does not exist: check --data-dir",
     "--data-dir empty": "put them into empty/CLASS",
     "--data-dir file": "put them into file/CLASS",
-    "--data-dir loop": "put them into loop/CLASS",
-    f"--data-dir {LONG}": "/CLASS",
+    "--data-dir loop": "loop does not exist: check --data-dir",
+    f"--data-dir {LONG}": "does not exist: check --data-dir",
     "--data-dir folders/single": "is the only image of its kind, which cannot be in both splits",
     "--data-dir folders/unknown-splits": "hold folders of the same names (a, b, c), so",
     "--data csv --data-dir missing": "cannot read missing/labels.csv",
@@ -211,7 +211,7 @@ GOOD = [
 ]
 
 EVALUATE_USAGE = {
-    "--batch-size 0": "batch_size Input should be greater than 0",
+    "--batch-size 0": "error: --batch-size must be at least 1",
     "--batch-size many": "--batch-size",
     "--split tests": "--split",
     "more.pt": "more.pt",
@@ -221,7 +221,7 @@ EVALUATE_ERRORS = {
     "--data imagenet": "there is no data set imagenet: try --data",
     "--data shapes": "not learned circle, cross, ring: name other images",
     "--split test": "has no split test: pass another --split (it has train, val)",
-    "--data-dir missing": "put them into missing/CLASS",
+    "--data-dir missing": "missing does not exist: check --data-dir",
     "--data-dir folders/other-classes": "not learned d: name other images",
     "--data hdf5 --data-dir h5/text": "make it with convert.py",
     "--config missing.json": "pass the config.json of the run with --config",
@@ -232,8 +232,7 @@ EVALUATE_ERRORS = {
 }
 
 PREDICT_USAGE = {
-    "": "images",
-    "folder/val/a --top 0": "top Input should be greater than 0",
+    "folder/val/a --top 0": "error: --top must be at least 1",
     "folder/val/a --top many": "--top",
     "folder/val/a --tops 3": "--top",
     "folder/val/a --format xml": "--format",
@@ -241,6 +240,7 @@ PREDICT_USAGE = {
 }
 
 PREDICT_ERRORS = {
+    "": "name an image, or a directory of images",
     "missing.png": "there is no image missing.png",
     f"{LONG}": "there is no image x",
     "folder/val/a missing.png": "there is no image missing.png",
@@ -276,15 +276,15 @@ PREDICT_ERRORS = {
 }
 
 CONVERT_USAGE = {
-    "--shards 0": "shards Input should be greater than 0",
+    "--shards 0": "error: --shards must be at least 1",
     "--shards two": "--shards",
-    "--val-share 1": "val_share Input should be less than 1",
+    "--val-share 1": "error: --val-share must be less than 1",
     "more": "more",
 }
 
 CONVERT_ERRORS = {
     "--shards 8": "pass fewer",
-    "--data-dir missing": "put them into missing/CLASS",
+    "--data-dir missing": "missing does not exist: check --data-dir",
     "--data-dir file": "put them into file/CLASS",
     "--data-dir folders/one-class": "classification needs two or more",
     "--data-dir folders/other-classes": "training needs images of all of them",
@@ -297,7 +297,7 @@ CONVERT_ERRORS = {
 }
 
 EXPORT_USAGE = {
-    "--formats": "formats Tuple should have at least 1 item",
+    "--formats": "error: --formats needs at least 1 value",
     "--formats tflite": "--formats",
 }
 
@@ -667,12 +667,12 @@ def attempt(
 def check_refused(result: CompletedProcess[str], status: int, says: str) -> None:
     """Checks that a command failed with a line that says so, and nothing else.
 
-    What is wrong with a flag, tyro explains in a box.
+    A flag that is none, or of another type, tyro explains in a box.
     """
     assert result.returncode == status, result.stderr
     assert "Traceback" not in result.stdout + result.stderr
     if status == 2:
-        assert result.stderr.startswith("╭")
+        assert result.stderr.startswith(("╭", "error: "))
         assert says in " ".join(result.stderr.replace("│", " ").split())
     else:
         said = errors(result)

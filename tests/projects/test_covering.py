@@ -22,7 +22,7 @@ from subsets import (
     everything,
     recommended,
 )
-from zygote import OF_TORCHVISION, WITHOUT_PLUGINS
+from zygote import OF_MLFLOW, OF_TORCHVISION, WITHOUT_PLUGINS
 
 ROWS = covering_array()
 PAIRS = covering_array(2, SEED_OF_PAIRS)
@@ -65,7 +65,7 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     **WITHOUT_PLUGINS,
     # Unlike -W, it reaches the processes that torchrun starts, too.
-    "PYTHONWARNINGS": f"error,ignore:{OF_TORCHVISION}",
+    "PYTHONWARNINGS": f"error,ignore:{OF_TORCHVISION},ignore:{OF_MLFLOW}",
 }
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2)
 OWN_TESTS = ("-q", "-Werror", f"-Wignore:{OF_TORCHVISION}", "-p", "no:cacheprovider")

@@ -645,6 +645,9 @@ OTHER = {
     "milestones": "0.4 0.8",
     "lr": 0.1,
     "max_steps": 6,
+    "mlflow_uri": "none",
+    "mlflow_experiment": "other",
+    "wandb_project": "other",
     "folds": 2,
 }
 """Another value of settings for which `another` knows none."""

@@ -27,11 +27,17 @@ from versions import git
 OF_MODULE = {
     "PIL": "pillow",
     "huggingface_hub": "huggingface-hub",
+    "mlflow": "mlflow-skinny",
     "sklearn": "scikit-learn",
 }
 """Distributions that are not called as the module that they bring."""
 
-IMPORTED_BY = {"torch.utils.tensorboard": "tensorboard", "onnx": "onnxscript"}
+IMPORTED_BY = {
+    "torch.utils.tensorboard": "tensorboard",
+    "onnx": "onnxscript",
+    "mlflow": "alembic",
+    "mlflow.store.db": "sqlalchemy",
+}
 """Distributions that modules of another one import."""
 
 OF_DISTRIBUTION = {name: module.lower() for module, name in OF_MODULE.items()}

@@ -166,7 +166,7 @@ def defaults(tree: Path) -> None:
     )
     replace(tree, f"{PACKAGE}/log.py.jinja", 'unit="batch"', 'unit="batches"')
     replace(tree, f"{PACKAGE}/files.py.jinja", "import os\n", "import os\nimport sys\n")
-    replace(tree, "template/.gitignore", "build/\n", "build/\nwheels/\n")
+    replace(tree, "template/.gitignore.jinja", "build/\n", "build/\nwheels/\n")
     replace(tree, "template/pyproject.toml.jinja", "\n[tool.", "\n# A tool.\n[tool.")
     (tree / "template" / "CITATION.cff.jinja").write_text(
         "cff-version: 1.2.0\ntitle: {{ project_name | tojson }}\n", encoding="utf-8"

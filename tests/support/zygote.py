@@ -64,6 +64,9 @@ OF_TORCH = "TypedStorage is deprecated"
 OF_TORCHVISION = "The image decoding"
 """A warning of torchvision 0.29 in each image that it decodes."""
 
+OF_MLFLOW = "The ``noload`` loader"
+"""A warning that MLflow 3.17 causes in SQLAlchemy 2.1 when it opens a database."""
+
 
 class Zygote:
     """A warm server process of a Python interpreter; use it in a `with` statement."""
@@ -210,6 +213,7 @@ def run_script(project: str, arguments: list[str]) -> int:
     warnings.simplefilter("error")
     warnings.filterwarnings("ignore", OF_TORCH)
     warnings.filterwarnings("ignore", OF_TORCHVISION)
+    warnings.filterwarnings("ignore", OF_MLFLOW)
     try:
         runpy.run_path(arguments[0], run_name="__main__")
     except SystemExit as end:
