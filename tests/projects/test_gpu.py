@@ -145,6 +145,8 @@ def test_a_run_is_used(row, project_of, tmp_path):
         assert found[name] == pytest.approx(values[name], rel=1e-2, abs=1e-3), name
     if "calibration" in TRICKS[row]:
         python(project, "calibrate.py", weights)
+    if "errors" in TRICKS[row]:
+        python(project, "errors.py", weights)
     Image.effect_noise((40, 30), 50).convert("RGB").save(photo)
     for script in ("predict.py", "features.py"):
         python(tmp_path, project / script, photo, "--weights", weights)

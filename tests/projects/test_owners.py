@@ -25,7 +25,7 @@ MOST_BROKEN = 3
 
 FOR_CLASSES = (
     *("mixup", "label_smoothing", "class_balance", "distillation", "metrics"),
-    "calibration",
+    *("calibration", "errors"),
 )
 """Tricks that another task has no use for."""
 

@@ -265,7 +265,7 @@ def test_imports_run_neither_up_nor_in_circles(full_projects):
     """Checks modules, and rooms: the folders, and the modules beside them."""
     for name, project in full_projects.items():
         modules = imports_of_modules(project / PACKAGE)
-        scripts = {path.stem for path in project.glob("*.py")}
+        scripts = {f"/{path.stem}" for path in project.glob("*.py")}
         up = {module: named & scripts for module, named in modules.items()}
         assert not any(up.values()), (name, up)
         rooms: dict[str, set[str]] = {}
@@ -278,16 +278,21 @@ def test_imports_run_neither_up_nor_in_circles(full_projects):
 
 
 def imports_of_modules(package: Path) -> dict[str, set[str]]:
-    """Which modules each module of a package imports, by their names in it."""
+    """Which modules each module of a package imports, by their names in it.
+
+    A slash stands before the names of others: errors.py may be a script, too.
+    """
     found = {}
     for path in package.rglob("*.py"):
         room = path.relative_to(package).parent.parts
         named = found[".".join((*room, path.stem))] = set()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
-                named.update(alias.name for alias in node.names)
+                named.update(f"/{alias.name}" for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                named.add(f"/{node.module}")
             elif isinstance(node, ast.ImportFrom):
-                above = room[: len(room) + 1 - node.level] if node.level else ()
+                above = room[: len(room) + 1 - node.level]
                 named.add(".".join((*above, *filter(None, [node.module]))))
     return found
 
