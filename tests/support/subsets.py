@@ -34,11 +34,11 @@ CORE = (
 )
 """The tricks of which every subset is trained before a release."""
 
-SEED = 3
-"""The seed of the array that `make test` trains: 48 rows of strength 3."""
+SEED = 1
+"""The seed of the array that `make test` trains: 52 rows of strength 3."""
 
-SEED_OF_PAIRS = 13
-"""The seed of the 18 rows of strength 2. The own tests of two of them run in `make test`."""
+SEED_OF_PAIRS = 3
+"""The seed of the 19 rows of strength 2. The own tests of two of them run in `make test`."""
 
 PROOF_SEED = int(os.environ.get("TORCH_TRICKS_SEED") or SEED)
 """The seed of the subsets that `make proof` tries. conftest.py draws another one each time."""
