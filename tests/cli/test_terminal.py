@@ -34,7 +34,7 @@ class TestTerminal:
     @pytest.mark.parametrize(
         ("words", "expected"),
         [
-            ("add sw", ["swa"]),
+            ("add sw", ["swa", "sweep"]),
             ("remove a", sorted(t.name for t in TRICKS if t.name.startswith("a"))),
             ("new x --with amp,mi", ["amp,mixup"]),
             ("new x --preset m", ["minimal"]),

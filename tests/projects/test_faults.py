@@ -42,7 +42,11 @@ def project(tmp_path_factory):
 @pytest.fixture(scope="module")
 def flags(folder, hdf5):
     more = ("--batch-size", "4", "--checkpoint-every", "1")  # Six steps and saves.
-    return [*training.flags(EVERYTHING, folder, hdf5), *more]
+    return [
+        *training.flags(EVERYTHING, folder, hdf5),
+        *more,
+        *training.WITHOUT_TRACKERS,
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -227,7 +227,8 @@ def versions(
     """Maps the names in requirements such as `torch>=2.7` to versions."""
     found = {}
     for requirement in requirements:
-        [specifier] = requirement.specifier
+        # Beside a bound that newer versions broke.
+        [specifier] = [each for each in requirement.specifier if each.operator != "<"]
         assert specifier.operator == operator, requirement
         found[requirement.name] = parse(specifier.version)
     return found

@@ -29,6 +29,9 @@ COMMON = (
 )
 """The last batch holds 4 images; where that is dropped, the last window has 1 batch."""
 
+WITHOUT_TRACKERS = ("--mlflow-uri", "none", "--wandb-mode", "disabled")
+"""Flags of a run that sends nothing, and writes to no database."""
+
 OF_TRICK = {
     "amp": ("--amp-dtype", "bfloat16"),
     "accumulation": ("--accumulation-steps", ACCUMULATION_STEPS),
