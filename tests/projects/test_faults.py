@@ -649,8 +649,8 @@ OTHER = {
     "milestones": "0.4 0.8",
     "lr": 0.1,
     "max_steps": 6,
-    "mlflow_uri": "none",
     "mlflow_experiment": "other",
+    "wandb_mode": "offline",
     "wandb_project": "other",
     "folds": 2,
 }
@@ -692,6 +692,7 @@ def test_changed_settings(
         "teacher": whole / "model.pt",
         "resume": checkpoints(started)[0],
         "settings": tmp_path / "empty.toml",
+        "mlflow_uri": f"sqlite:///{tmp_path}/mlflow.db",
     }
     for name, described in properties.items():
         if name not in others:
