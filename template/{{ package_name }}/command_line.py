@@ -61,7 +61,7 @@ def parse_arguments(
 
 def explain(error: ValidationError) -> str:
     """Returns which flags have values that cannot be, and what these must be."""
-    causes = []
+    causes: dict[str, str] = {}
     for fault in error.errors():
         cause = fault["msg"]
         if fault["type"] == "greater_than" and isinstance(fault["input"], int):
@@ -71,5 +71,5 @@ def explain(error: ValidationError) -> str:
         for theirs, ours in WORDING.items():
             cause = cause.replace(theirs, ours)
         flag = "".join(f"--{name} " for name in fault["loc"][:1]).replace("_", "-")
-        causes.append(flag + cause)
-    return "; ".join(causes)
+        causes.setdefault(flag, cause)  # The first cause brings others along.
+    return "; ".join(map("".join, causes.items()))

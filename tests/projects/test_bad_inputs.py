@@ -31,7 +31,12 @@ COMMANDS = {
     "predict.py": "--weights run/model.pt --device cpu",
     "convert.py": "out --data folder --data-dir folder --image-size 8",
     "export.py": "run/model.pt",
+    "features.py": "folder/val/a --weights run/model.pt --device cpu",
+    "latency.py": "--weights run/model.pt --device cpu",
+    "calibrate.py": "run/model.pt --device cpu",
+    "errors.py": "run/model.pt --device cpu",
 }
+COMMANDS["sweep.py"] = COMMANDS["cross_validate.py"] = COMMANDS["train.py"]
 """Good arguments of each command. A row may repeat a flag: its last value counts."""
 
 NO_GPU = "cuda" if not torch.cuda.is_available() else "mps"
@@ -307,6 +312,31 @@ EXPORT_ERRORS = {
     "--config missing.json": "pass the config.json of the run with --config",
 }
 
+OTHER_ERRORS = [
+    ("features.py missing.png", 1, "there is no image missing.png"),
+    ("features.py --layers nothing", 1, "no layer nothing gives a tensor"),
+    ("features.py --output folder", 1, "folder is a directory: pass --output"),
+    ("features.py --batch-size 0", 2, "error: --batch-size must be at least 1"),
+    ("latency.py --seconds 0", 2, "error: --seconds must be greater than 0"),
+    ("latency.py --batch-sizes 0", 2, "error: --batch-sizes must be at least 1"),
+    ("latency.py --weights missing/model.pt", 1, "there is no file missing/model.pt"),
+    ("calibrate.py --data-dir missing", 1, "missing does not exist: check --data-dir"),
+    ("calibrate.py --split none", 1, "has no split none: pass another --split"),
+    ("errors.py --count 0", 2, "error: --count must be at least 1"),
+    ("errors.py --output folder", 1, "folder is a directory: pass --output"),
+    (
+        "errors.py --output missing/page.html",
+        1,
+        "there is no directory missing: create",
+    ),
+    ("sweep.py --trials 0", 2, "error: --trials must be at least 1"),
+    ("sweep.py --resume auto", 1, "the same command goes on: leave --resume out"),
+    ("cross_validate.py", 1, "error: pass --folds, such as 5"),
+    ("cross_validate.py --folds 1", 2, "error: --folds must be at least 2"),
+    ("cross_validate.py --folds 2 --group-column x", 1, "pass --data csv"),
+]
+"""Wrong flags of scripts that share most of their code with others, a few of each."""
+
 BARE = [
     ("train.py --resume auto", 2, "looks in --run-dir: pass that too"),
     ("evaluate.py", 2, "model.pt of a run"),
@@ -362,7 +392,7 @@ ROWS = [
         ("export.py", 1, EXPORT_ERRORS),
     ]
     for row, says in table.items()
-]
+] + OTHER_ERRORS
 
 PIXELS = np.random.default_rng(0).integers(256, size=(8, 8, 3), dtype=np.uint8)
 
@@ -637,7 +667,11 @@ def complete(world: Path, row: str, everything: bool = True) -> list[str]:
     script, *rest = shlex.split(row.replace("CHECKPOINT", str(checkpoint)))
     if script == "offline.py":
         return [script, *complete(world, shlex.join(rest))]
-    off = WITHOUT_TRACKERS if everything and script == "train.py" else ()
+    off = (
+        WITHOUT_TRACKERS
+        if everything and COMMANDS[script] == COMMANDS["train.py"]
+        else ()
+    )
     return [script, *shlex.split(COMMANDS[script]), *off, *rest]
 
 
