@@ -140,6 +140,7 @@ def check_the_command_line(subset, project, folder, zygote, phase):
     # however many ranks there are.
     *_, best, last = lines = said.splitlines()
     say_more = {"activation_checkpointing", "amp", "compile", "layerwise_lr", "summary"}
+    say_more |= {"mlflow", "wandb"}
     # Of a folder, its classes and what is left out are printed, too.
     of_folder = 2 * ("folder" in data)
     assert len(lines) == 10 + of_folder + len(say_more & {*subset.tricks}), said
