@@ -211,16 +211,13 @@ def clones_kept(directory: Path) -> Iterator[None]:
 
 
 def main() -> None:
-    """Renders the projects that the tests on a GPU need, each into a directory.
-
-    Its name begins as that of the project, which may be longer than file names may be.
-    """
+    """Renders the projects that the tests on a GPU need, each into a directory of its name."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--covering", type=Path, required=True, metavar="DIRECTORY")
     directory = parser.parse_args().covering
     subsets = subsets_for_gpu()
-    for number, subset in enumerate(subsets):
-        render_subset(directory / f"{number:03}-{subset}"[:100], subset)
+    for subset in subsets:
+        render_subset(directory / str(subset), subset)
     print(f"{len(subsets)} projects in {directory}")
 
 

@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
+from zlib import crc32
 
 from covering import FORMS, TASK, Level, Space, Trick
 from torch_tricks.catalogue import Trick as Row
@@ -33,6 +34,9 @@ CORE = (
     *("accumulation", "swa", "mixup", "resume"),
 )
 """The tricks of which every subset is trained before a release."""
+
+LONGEST = 240
+"""Letters in the name of a subset: files of most systems may have 255."""
 
 SEED = 1
 """The seed of the array that `make test` trains: 52 rows of strength 3."""
@@ -145,12 +149,16 @@ class Subset:
         """Names the tricks that are in, a choice by its value: `seeding-dp-swa`.
 
         Of those that would be too many for the name of a file it names the others. Other
-        tasks than the default come first: `regression-seeding`.
+        tasks than the default come first: `regression-seeding`. What is too long still ends
+        with a checksum.
         """
         missing = [name for name, level in self.named_levels.items() if level is False]
         others = "-".join([self.parallel, "all-but", *missing])
         named = min(self._named(self.tricks), others, key=len)
-        return named if self.task == TASKS[0] else f"{self.task}-{named}"
+        name = named if self.task == TASKS[0] else f"{self.task}-{named}"
+        if len(name) > LONGEST:
+            name = f"{name[: LONGEST - 9]}-{crc32(name.encode()):08x}"
+        return name
 
     def _named(self, tricks: Iterable[str]) -> str:
         levels = self.named_levels
