@@ -64,7 +64,7 @@ def explain(error: ValidationError) -> str:
     causes: dict[str, str] = {}
     for fault in error.errors():
         cause = fault["msg"]
-        if fault["type"] == "greater_than" and isinstance(fault["input"], int):
+        if fault["type"] == "greater_than" and isinstance(fault["ctx"]["gt"], int):
             cause = f"must be at least {fault['ctx']['gt'] + 1}"
         elif fault["type"] == "too_short":
             cause = "needs at least 1 value"
