@@ -31,7 +31,7 @@ COMMANDS = {
     "predict.py": "--weights run/model.pt --device cpu",
     "convert.py": "out --data folder --data-dir folder --image-size 8",
     "export.py": "run/model.pt",
-    "features.py": "folder/val/a --weights run/model.pt --device cpu",
+    "features.py": "--weights run/model.pt --device cpu folder/val/a",
     "latency.py": "--weights run/model.pt --device cpu",
     "calibrate.py": "run/model.pt --device cpu",
     "errors.py": "run/model.pt --device cpu",
@@ -321,7 +321,7 @@ OTHER_ERRORS = [
     ("latency.py --batch-sizes 0", 2, "error: --batch-sizes must be at least 1"),
     ("latency.py --weights missing/model.pt", 1, "there is no file missing/model.pt"),
     ("calibrate.py --data-dir missing", 1, "missing does not exist: check --data-dir"),
-    ("calibrate.py --split none", 1, "has no split none: pass another --split"),
+    ("calibrate.py --split test", 1, "has no split test: pass another --split"),
     ("errors.py --count 0", 2, "error: --count must be at least 1"),
     ("errors.py --output folder", 1, "folder is a directory: pass --output"),
     (
