@@ -132,109 +132,6 @@ DATASETS = {
 
 
 @change(RECOMMENDED, WITH_SEVERAL)
-def regression() -> Edit:
-    task = '''"""The task, which is to tell a number."""
-
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
-import torch
-from pydantic import BaseModel
-from torch import Tensor, nn
-from torch.nn import functional as F
-
-from .settings import Settings
-
-METRICS = {"loss": ".4f", "error": ".3f"}
-RESULT = "error"
-BEST = min
-PREDICTION = {"name": "", "value": ".3f"}
-OUTPUT = "values"
-TARGET_DTYPE = torch.float32
-LABEL_FLAGS = "--label-column"
-
-
-class PredictionOptions(BaseModel, frozen=True):
-    """There are none."""
-
-
-class Task(NamedTuple):
-    names: list[str]
-
-    @classmethod
-    def of(cls, train: Any, val: Any) -> "Task":
-        return cls(train.names)
-
-    @property
-    def outputs(self) -> int:
-        return 1
-
-    def make_criterion(self, _settings: Settings) -> "Criterion":
-        return Criterion()
-
-    def interpret(
-        self, outputs: Tensor, options: PredictionOptions
-    ) -> list[tuple[str, float]]:
-        return [("value", outputs.item())]
-
-    def make_activation(self) -> nn.Module:
-        return nn.Identity()
-
-
-def csv_cells(prediction: list[tuple[str, float]]) -> dict[str, Any]:
-    return dict(prediction)
-
-
-def as_json(prediction: list[tuple[str, float]]) -> Any:
-    return [dict(zip(PREDICTION, entry)) for entry in prediction]
-
-
-def label_columns(settings: Settings) -> list[str]:
-    return [settings.label_column]
-
-
-def parse_label(cells: list[str], settings: Settings) -> float:
-    return float(cells[0])
-
-
-def number_labels(labels: list[float]) -> tuple[list[float], list[str]]:
-    return labels, ["value"]
-
-
-def translation(own: list[str], names: list[str]) -> Callable[[float], float]:
-    return lambda target: target
-
-
-def group_of(target: float) -> None:
-    return None
-
-
-def describe_targets(
-    train: Sequence[float], val: Sequence[float], names: list[str]
-) -> list[str]:
-    return [f"{min(train)} to {max(train)}"]
-
-
-def derive(sums: dict[str, Tensor], samples: int) -> dict[str, float]:
-    return {n: value.item() / samples for n, value in sums.items() if not value.ndim}
-
-
-class Criterion(nn.Module):
-    def forward(
-        self, outputs: Tensor, targets: Tensor
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        values, targets = outputs.squeeze(1), targets.float()
-        loss = F.mse_loss(values, targets, reduction="sum")
-        return loss, {"error": (values - targets).abs().sum()}
-
-
-def distance(outputs: Tensor, taught: Tensor, temperature: float) -> Tensor:
-    return (outputs - taught).square().sum()
-'''
-    return {f"{PACKAGE}/task.py": [("*", task)]}
-
-
-@change(RECOMMENDED, WITH_SEVERAL)
 def tensorboard() -> Edit:
     """The writer is a stand-in with the same calls, as no other test needs the package."""
     writer = """class SummaryWriter:
@@ -374,9 +271,6 @@ def apply(edit: Edit, project: Path) -> int:
         path = project / name
         before = text = path.read_text(encoding="utf-8")
         for old, new in replacements:
-            if old == "*":
-                text = new
-                continue
             assert old in text, f"{name} does not hold {old!r}"
             text = text.replace(old, new)
         path.write_text(text, encoding="utf-8")
@@ -402,11 +296,6 @@ def test_a_change_breaks_few_tests(name, subset, tmp_path, zygote, phase):
     assert written <= MOST_LINES
     with phase("tests"):
         broken, said = broken_tests(project, zygote)
-    if "*" in {old for pairs in made.values() for old, _ in pairs}:
-        # The tests of a task that is replaced are replaced, too.
-        broken = [
-            test for test in broken if not test.startswith("tests/test_task.py::")
-        ]
     print(
         f"{name} in {subset}: {len(made)} files, {written} lines, {len(broken)} tests broken {broken}"
     )
