@@ -34,7 +34,7 @@ SNIPPET = re.compile(
     r"^(<!-- from (\w+): (\S+) ?(\S*) -->\n```python\n)(.*?)(^```\n)",
     re.DOTALL | re.MULTILINE,
 )
-HEAD = re.compile(r"\A#.*\n\n.+\n")
+HEAD = re.compile(r"\A# .+\n\n(?:[^`\n].*\n\n)?")
 """Title and summary of a trick's page."""
 FOLDED = re.compile(
     r"(<details>\n<summary>)[^\n]*(</summary>\n(.*?)</details>\n)", re.DOTALL
@@ -250,7 +250,7 @@ def written(page: Path) -> str:
     if page.parent == ROOT / "docs" / "tricks":
         [trick] = [row for row in TRICKS if row.name == page.stem]
         summary = trick.buys[0].upper() + trick.buys[1:]
-        text = HEAD.sub(f"# {trick.title}\n\n{summary}.\n", text)
+        text = HEAD.sub(f"# {trick.title}\n\n{summary}.\n\n", text)
     text = FOLDED.sub(lambda m: m[1] + parts_shown(m[3]) + m[2], text)
     text = SNIPPET.sub(lambda m: m[1] + code(m[2], m[3], m[4]) + m[6], text)
     return COMPUTED.sub(lambda m: m[1] + COMPUTERS[m[2]]() + m[4], text)
