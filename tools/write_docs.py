@@ -4,7 +4,8 @@ A code block below a comment such as `<!-- from everything: train.py backward --
 function of that preset's project, or with `ddp` or `fsdp` of that with everything and this form
 of several GPUs, or with a trick that `everything` leaves out, or that is for other tasks only, of
 that with all that goes with it;
-a table or list between `<!-- the NAME -->` and `<!-- end -->` is computed. So are the lines
+a table or list between `<!-- the NAME -->` and `<!-- end -->` is computed. So are title and summary
+of a trick's page, which are those of its row, the line above its folded code, and the lines
 `- Code:` and `- Flags:` in template/readme-sections/.
 """
 
@@ -33,6 +34,12 @@ SNIPPET = re.compile(
     r"^(<!-- from (\w+): (\S+) ?(\S*) -->\n```python\n)(.*?)(^```\n)",
     re.DOTALL | re.MULTILINE,
 )
+HEAD = re.compile(r"\A# .+\n\n(?:[^`\n].*\n\n)?")
+"""Title and summary of a trick's page."""
+FOLDED = re.compile(
+    r"(<details>\n<summary>)[^\n]*(</summary>\n(.*?)</details>\n)", re.DOTALL
+)
+"""Code that a trick's page shows on demand."""
 LISTED = re.compile(r"^- Code:.*\n(?:  .*\n)*(?:- Flags:.*\n)?", re.MULTILINE)
 """The entries of a trick that a section of a project's README lists."""
 COMPUTED = re.compile(r"(<!-- the (\w+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
@@ -88,7 +95,7 @@ def names_of(node: ast.AST) -> list[str]:
 
 
 def trick_table() -> str:
-    rows = ["| trick | what it buys | recommended |", "|---|---|---|"]
+    rows = ["| trick | effect | recommended |", "|---|---|---|"]
     group = ""
     for trick in TRICKS:
         if trick.group != group:
@@ -237,10 +244,24 @@ COMPUTERS = {
 }
 
 
-def written(text: str) -> str:
+def written(page: Path) -> str:
     """Returns a page with all its snippets, tables and lists as they should be."""
+    text = page.read_text(encoding="utf-8")
+    if page.parent == ROOT / "docs" / "tricks":
+        [trick] = [row for row in TRICKS if row.name == page.stem]
+        summary = trick.buys[0].upper() + trick.buys[1:]
+        text = HEAD.sub(f"# {trick.title}\n\n{summary}.\n\n", text)
+    text = FOLDED.sub(lambda m: m[1] + parts_shown(m[3]) + m[2], text)
     text = SNIPPET.sub(lambda m: m[1] + code(m[2], m[3], m[4]) + m[6], text)
     return COMPUTED.sub(lambda m: m[1] + COMPUTERS[m[2]]() + m[4], text)
+
+
+def parts_shown(text: str) -> str:
+    """Returns the files that are shown in a text, and the parts of each, as HTML."""
+    files: dict[str, list[str]] = {}
+    for _, _, file, part, *_ in SNIPPET.findall(text):
+        files.setdefault(f"<code>{file}</code>", []).append(f"<code>{part}</code>")
+    return "; ".join(f"{file}: {', '.join(parts)}" for file, parts in files.items())
 
 
 def section_of(trick: Trick) -> Path:
@@ -281,8 +302,7 @@ def write() -> None:
         text = path.read_text(encoding="utf-8")
         path.write_text(written_section(trick, text), encoding="utf-8")
     for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        page.write_text(written(text), encoding="utf-8")
+        page.write_text(written(page), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -36,8 +36,7 @@ each_page = pytest.mark.parametrize(
 
 @each_page
 def test_shown_code_is_the_rendered_code(page):
-    text = page.read_text(encoding="utf-8")
-    assert text == written(text), "run: make docs"
+    assert page.read_text(encoding="utf-8") == written(page), "run: make docs"
 
 
 @pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.name)
@@ -64,11 +63,25 @@ def test_a_page_of_the_handbook_shows_the_code_and_names_the_source(trick):
     if modules := MODULES.get(trick.name):
         assert shown & {f"leaf_diseases/{module}.py" for module in modules}
     assert trick.source in text
-    assert text.startswith(f"# {trick.title}\n")
-    for heading in ("The idea", "The code", "Traps", "Source"):
-        assert f"\n## {heading}\n" in text
     for flag in all_flags(trick):
         assert f"`{flag}" in text
+
+
+@pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.name)
+def test_a_page_of_the_handbook_has_its_parts_in_order(trick):
+    text = (ROOT / "docs" / "tricks" / f"{trick.name}.md").read_text(encoding="utf-8")
+    [head, *parts] = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    summary = f"{trick.title}\n\n{trick.buys[0].upper()}{trick.buys[1:]}.\n\n"
+    assert head.startswith(f"# {summary}```sh\n")
+    assert re.search(rf"^torch-tricks add (.* )?{trick.name}\b", head, re.MULTILINE)
+    headings = [part for part in parts[::2] if part != "How it works"]
+    assert headings == ["When it helps", "Pitfalls", "Source", "The code"]
+    assert "How it works" not in parts[::2] or parts[4] == "How it works"
+    folded = r"\n<details>\n<summary>.+</summary>\n\n(.+)\n</details>\n"
+    [code] = re.fullmatch(folded, parts[-1], re.DOTALL).groups()
+    shown = SNIPPET.findall(text)
+    assert shown == SNIPPET.findall(code)
+    assert sum(snippet[4].count("\n") for snippet in shown) <= 65
 
 
 @pytest.mark.parametrize(
