@@ -7,8 +7,6 @@ import re
 import sys
 from pathlib import Path
 
-from sections import section
-
 CHANGELOG = Path(__file__).parents[1] / "CHANGELOG.md"
 
 
@@ -18,10 +16,11 @@ def notes(changelog: str, version: str) -> str:
     Raises:
         ValueError: there is no such version, or nothing below its heading.
     """
-    found = section(changelog, rf"{re.escape(version)} - [^\n]*")
-    if not found:
+    pattern = rf"^## {re.escape(version)} - [^\n]*\n+(.*?)(?=^## |\Z)"
+    found = re.search(pattern, changelog, re.DOTALL | re.MULTILINE)
+    if not found or not found[1].strip():
         raise ValueError(f"CHANGELOG.md has nothing about {version}")
-    return found
+    return found[1].strip() + "\n"
 
 
 if __name__ == "__main__":

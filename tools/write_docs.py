@@ -95,24 +95,25 @@ def names_of(node: ast.AST) -> list[str]:
 
 
 def trick_table() -> str:
-    rows = ["| trick | effect | recommended |", "|---|---|---|"]
+    rows = ["| trick | effect | flags | recommended |", "|---|---|---|---|"]
     group = ""
     for trick in TRICKS:
         if trick.group != group:
             group = trick.group
-            rows.append(f"| **{group}** | | |")
+            rows.append(f"| **{group}** | | | |")
+        link = f"[`{trick.name}`](tricks/{trick.name}.md)"
+        flags = ", ".join(f"`{flag}`" for flag in all_flags(trick))
         mark = "yes" if trick.recommended else ""
-        link = f"[`{trick.name}`](docs/tricks/{trick.name}.md)"
-        rows.append(f"| {link} | {trick.title}: {trick.buys} | {mark} |")
+        rows.append(f"| {link} | {trick.title}: {trick.buys} | {flags} | {mark} |")
     return "\n".join(rows) + "\n"
 
 
 def trick_diff() -> str:
-    """Returns what gradient clipping changes in train.py of the project without tricks."""
-    clipped = {"preset": "custom", "tricks": ["grad_clipping"], "parallel": "none"}
+    """Returns what distillation changes in train.py of the project without tricks."""
+    taught = {"preset": "custom", "tricks": ["distillation"], "parallel": "none"}
     sides = [
         files["train.py"].splitlines(keepends=True)
-        for files in (project("minimal"), rendered(clipped))
+        for files in (project("minimal"), rendered(taught))
     ]
     lines = list(unified_diff(*sides, n=1))[2:]
     # The numbers of the lines change with every edit above them.
@@ -137,15 +138,6 @@ def all_flags(trick: Trick) -> Iterable[str]:
     """Returns the flags of a trick and of its choices."""
     choices = trick.choices or (None,)
     return dict.fromkeys(chain(*(footprint(trick.name, c).flags for c in choices)))
-
-
-def trick_index() -> str:
-    rows = []
-    for trick in TRICKS:
-        flags = ", ".join(f"`{flag}`" for flag in all_flags(trick))
-        row = f"- [{trick.title}](tricks/{trick.name}.md): {trick.buys}"
-        rows.append(f"{row} ({flags})" if flags else row)
-    return "\n".join(rows) + "\n"
 
 
 def file_list() -> str:
@@ -235,7 +227,6 @@ def effects_of(
 
 COMPUTERS = {
     "tricks": trick_table,
-    "index": trick_index,
     "files": file_list,
     "diff": trick_diff,
     "sizes": sizes,

@@ -2,8 +2,7 @@
 
 README.md, the handbook and the pages about the repository stay where GitHub shows them. A
 copy of each goes to build/docs, with its links rewritten: to the copy of another page, or to
-the repository for what is not on the site. A line such as `<!-- README.md: Limits -->` in
-docs/site is replaced by that section of README.md.
+the repository for a file that is not on the site.
 """
 
 import json
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from address import ADDRESS, SITE
-from sections import section
 from torch_tricks.catalogue import own_catalogue
 
 ROOT = Path(__file__).parents[1]
@@ -28,19 +26,17 @@ ELSEWHERE = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
-    "docs/site/index.md": "index.md",
-    "docs/site/start.md": "start.md",
-    "docs/site/tricks.md": "tricks/index.md",
+    "docs/tricks.md": "tricks/index.md",
+    "README.md": "index.md",
 }
 """The pages that have another place on the site than in the repository, or below docs."""
 GUIDES = (
-    "command-line",
-    "data",
+    *("own-images", "imbalanced", "fine-tune", "resume", "memory", "several-gpus"),
+    *("slurm", "docker", "compare", "serve", "extend", "update"),
+)
+REFERENCE = (
+    *("command-line", "data", "resuming", "several-processes", "updating", "files"),
     "own-loop",
-    "resuming",
-    "several-processes",
-    "updating",
-    "files",
 )
 RECIPES = (
     *("environment", "tensors", "images", "models", "data", "losses", "training"),
@@ -54,14 +50,14 @@ CODE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 """Blocks and spans of code, which stay as they are, and links."""
-INCLUDED = re.compile(
-    r"^<!-- (?P<file>[\w./]+\.md): (?P<heading>.+) -->\n", re.MULTILINE
-)
 
 
 def pages(root: Path = ROOT) -> dict[str, str]:
     """Returns the pages of the site by their place in the repository."""
-    folders = ("docs", "docs/tasks", "docs/tricks", "docs/recipes")
+    folders = (
+        "docs",
+        *(f"docs/{name}" for name in ("guides", "tasks", "tricks", "recipes")),
+    )
     handbook = [page for folder in folders for page in root.glob(f"{folder}/*.md")]
     names = sorted(path.relative_to(root).as_posix() for path in handbook)
     return {name: name.removeprefix("docs/") for name in names} | ELSEWHERE
@@ -110,18 +106,11 @@ def relative(target: str, page: str) -> str:
 def staged_page(source: str, staged: dict[str, str]) -> str:
     """Returns a page of the repository as the site has it."""
     page = staged[source]
-
-    def included(match: re.Match[str]) -> str:
-        text = section(read(match["file"]), re.escape(match["heading"]))
-        if not text:
-            raise ValueError(f"{match['file']} has no section {match['heading']}")
-        return rewrite_links(text, match["file"], page, staged)
-
     text = read(source)
     if page.startswith("tricks/") and page != "tricks/index.md":
         text = with_lines(text, Path(page).stem)
-    text = INCLUDED.sub(included, rewrite_links(text, source, page, staged))
-    # It says what the site is, and has the whole width for it.
+    text = rewrite_links(text, source, page, staged)
+    # The first page has the whole width.
     head = "---\nhide:\n  - navigation\n  - toc\n---\n\n"
     return head + text if page == "index.md" else text
 
@@ -158,7 +147,8 @@ def navigation(staged: dict[str, str]) -> list[Any]:
         {"Get started": "start.md"},
         {"Tricks": ["tricks/index.md", *tricks]},
         {"Tasks": titled(*tasks)},
-        {"Guides": ["handbook.md", *titled(*GUIDES)]},
+        {"Guides": titled(*(f"guides/{name}" for name in GUIDES))},
+        {"Reference": ["handbook.md", *titled(*REFERENCE)]},
         {"Recipes": ["recipes/index.md", *titled(*(f"recipes/{n}" for n in RECIPES))]},
         {"Figures": titled(*FIGURES)},
         {"Project": [*titled(*PROJECT), {"Repository": ADDRESS}]},

@@ -254,8 +254,8 @@ def rewritten(text: str, source: str = "docs/data.md", page: str = "data.md") ->
     [
         ("docs/updating.md", "updating.md", "../CHANGELOG.md", "changelog.md"),
         ("docs/tricks/swa.md", "tricks/swa.md", "../data.md#a", "../data.md#a"),
-        ("README.md", "tricks/index.md", "docs/tricks/swa.md", "swa.md"),
-        ("README.md", "start.md", "LICENSE", f"{ADDRESS}/blob/main/LICENSE"),
+        ("README.md", "index.md", "docs/tricks/swa.md", "tricks/swa.md"),
+        ("README.md", "index.md", "LICENSE", f"{ADDRESS}/blob/main/LICENSE"),
         ("docs/data.md", "data.md", "../copier.yml", f"{ADDRESS}/blob/main/copier.yml"),
         ("docs/data.md", "data.md", f"{SITE}pick/", "pick/"),
         ("docs/tricks/swa.md", "tricks/swa.md", f"{SITE}pick/", "../pick/"),
