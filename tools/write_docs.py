@@ -251,7 +251,8 @@ def parts_shown(text: str) -> str:
     """Returns the files that are shown in a text, and the parts of each, as HTML."""
     files: dict[str, list[str]] = {}
     for _, _, file, part, *_ in SNIPPET.findall(text):
-        files.setdefault(f"<code>{file}</code>", []).append(f"<code>{part}</code>")
+        parts = files.setdefault(f"<code>{file}</code>", [])
+        parts += {f"<code>{part}</code>"} - {*parts}
     return "; ".join(f"{file}: {', '.join(parts)}" for file, parts in files.items())
 
 

@@ -116,9 +116,9 @@ def staged_page(source: str, staged: dict[str, str]) -> str:
 
 
 def with_lines(text: str, trick: str) -> str:
-    """Returns a page of the handbook with a link to its trick's lines, below the first paragraph."""
+    """Returns a page of the handbook with a link to its trick's lines, below the commands."""
     link = f"[See its lines in a project]({SITE}pick/#lines={trick})"
-    return re.sub(r"\A(# .+\n\n(?:.+\n)+)", rf"\1\n{link}\n", text, count=1)
+    return re.sub(r"\A(.*?\n```\n)", rf"\1\n{link}\n", text, flags=re.DOTALL)
 
 
 def read(source: str) -> str:

@@ -966,7 +966,10 @@ def test_a_page_of_the_handbook_opens_beside_the_code(show, written):
     page.keyboard.press("Enter")
     heading = page.locator("#page h2 >> nth=0")
     assert heading.inner_text() == "Automatic augmentation"
-    assert page.locator("#page pre .k").first.inner_text() == "def"
+    code = page.locator("#page details pre .k").first
+    assert not code.is_visible()
+    page.click("#page summary")
+    assert code.inner_text() == "def"
     assert page.locator("#lines").is_visible()
     shared = page.url
     page.click("#page [data-page=seeding]")
