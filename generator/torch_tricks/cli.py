@@ -175,7 +175,17 @@ Preset = Annotated[
 HERE = Path()
 
 
-@app.command()
+def examples(*commands: str) -> str:
+    """Returns the end of a command's help: lines that are not wrapped."""
+    return "\n".join(["\b", "Examples:", *(f"  torch-tricks {c}" for c in commands)])
+
+
+@app.command(
+    epilog=examples(
+        "new leaves --preset recommended --with swa,mixup",
+        "new cells --task segmentation --defaults",
+    )
+)
 def new(
     dest: Annotated[
         Path,
@@ -224,7 +234,10 @@ def new(
     ] = "",
     defaults: Defaults = False,
 ) -> None:
-    """Create a project, and prompt for the name, the task and the preset unless you pass them."""
+    """Create a project.
+
+    Prompts for the name, the task and the preset unless you pass them.
+    """
     from torch_tricks import creating
 
     answers = [*(data or []), *([f"task={task}"] if task else [])]
@@ -234,7 +247,7 @@ def new(
     creating.create(dest, request, template, ref, ask=can_ask() and not defaults)
 
 
-@app.command("list")
+@app.command("list", epilog=examples("list", "list --task segmentation"))
 def list_(task: Task = "", project: Where = HERE) -> None:
     """List the tricks, with the benefit and the needs of each.
 
@@ -246,7 +259,7 @@ def list_(task: Task = "", project: Where = HERE) -> None:
     reporting.list_tricks(project, task)
 
 
-@app.command()
+@app.command(epilog=examples("show swa", "show parallel=ddp"))
 def show(
     trick: Annotated[
         str,
@@ -268,7 +281,7 @@ def show(
     reporting.show_trick(trick, project)
 
 
-@app.command()
+@app.command(epilog=examples("add swa parallel=dp", "add mixup --dry-run"))
 def add(tricks: Names, project: Where = HERE, dry_run: DryRun = False) -> None:
     """Add tricks, and keep your edits."""
     from torch_tricks import changing
@@ -277,7 +290,7 @@ def add(tricks: Names, project: Where = HERE, dry_run: DryRun = False) -> None:
     sys.exit(changing.change_tricks(project, take, leave=(), dry_run=dry_run))
 
 
-@app.command()
+@app.command(epilog=examples("remove amp,mixup", "remove swa --dry-run"))
 def remove(tricks: Names, project: Where = HERE, dry_run: DryRun = False) -> None:
     """Remove tricks, and keep your edits."""
     from torch_tricks import changing
@@ -286,7 +299,7 @@ def remove(tricks: Names, project: Where = HERE, dry_run: DryRun = False) -> Non
     sys.exit(changing.change_tricks(project, (), leave, dry_run=dry_run))
 
 
-@app.command()
+@app.command(epilog=examples("update", "update --to v0.2.0 --dry-run"))
 def update(
     to: Annotated[
         str, typer.Option(metavar="VERSION", help="A version other than the newest.")
@@ -306,7 +319,10 @@ def update(
     sys.exit(changing.update(project, to, data or [], dry_run=dry_run, ask=ask))
 
 
-@app.command("measure")
+@app.command(
+    "measure",
+    epilog=examples("measure mixup", "measure ema,swa -- --data cifar10 --epochs 20"),
+)
 def measure_(
     tricks: Annotated[
         str,
@@ -364,7 +380,7 @@ def measure_(
     measure(request, resume, as_json)
 
 
-@app.command()
+@app.command(epilog=examples("status", "status --json --project ../leaves"))
 def status(
     project: Where = HERE,
     as_json: Json = False,

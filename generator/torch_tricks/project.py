@@ -62,9 +62,9 @@ class Project:
         """
         root = find_root(directory)
         if root is None:
+            where = "here" if directory == Path() else f"in {directory}"
             raise Refusal(
-                f"there is no project in {directory}, nor is that in one: run this where "
-                f"{ANSWERS_FILE} is or below, or say where with --project"
+                f"no {ANSWERS_FILE} {where} or above: cd into a project, or pass --project"
             )
         project = cls(root)
         if not project.source or not project.version:

@@ -1,10 +1,14 @@
 """The command line: an error that the user can mend is one line."""
 
+import difflib
 import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from dataclasses import field, make_dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import tyro
 from pydantic import BaseModel, ValidationError
@@ -20,7 +24,7 @@ WORDING = {
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
 }
-"""What pydantic says, and how this project does."""
+"""Phrases of pydantic, and of this project."""
 
 
 @contextmanager
@@ -45,22 +49,73 @@ def parse_arguments(
     description: str | None,
     default: Arguments | None = None,
 ) -> Arguments:
-    """Returns what was typed. A value that cannot be ends the command with exit code 2."""
+    """Parses the flags. A wrong flag or value ends the command with exit code 2."""
+    found, unknown = tyro.cli(
+        group_flags(arguments, default or arguments.model_construct()),
+        description=description,
+        config=(tyro.conf.OmitArgPrefixes,),
+        return_unknown_args=True,
+    )
+    values: dict[str, Any] = {}
+    for group in vars(found).values():
+        values |= vars(group)
+    try:
+        if not unknown:
+            return arguments(**values)
+        cause = explain_unknown(unknown, list(values))
+    except ValidationError as error:
+        cause = explain(error)
+    tqdm.write(f"error: {cause}", file=sys.stderr)
+    sys.exit(2)
 
-    def __init__(self: BaseModel, **values: Any) -> None:
-        try:
-            BaseModel.__init__(self, **values)
-        except ValidationError as error:  # Which tyro would show as it is.
-            tqdm.write(f"error: {explain(error)}", file=sys.stderr)
-            sys.exit(2)
 
-    typed: type[Any] = type(arguments.__name__, (arguments,), {"__init__": __init__})
-    found = tyro.cli(typed, description=description, default=default)
-    return arguments.model_construct(**dict(found))
+def group_flags(arguments: type[BaseModel], defaults: BaseModel) -> Any:
+    """Returns a dataclass of dataclasses, one for each group of `--help`.
+
+    A field with a title begins a group. The fields that a subclass adds come first, and
+    those without a title have that of the script.
+    """
+    types = get_type_hints(arguments, include_extras=True)
+    added = arguments.__annotations__
+    groups: dict[str, list[Any]] = {}
+    title = Path(sys.argv[0]).stem
+    for name in sorted(arguments.model_fields, key=lambda name: name not in added):
+        info = arguments.model_fields[name]
+        title = info.title or title
+        words = " ".join((info.description or "").split())
+        kind: Any = Annotated[types[name], tyro.conf.arg(help=words)]
+        value: Any = field()
+        if hasattr(defaults, name):
+            value = field(default_factory=partial(getattr, defaults, name))
+        groups.setdefault(title, []).append((name, kind, value))
+    boxes: list[Any] = []
+    for title, fields in groups.items():
+        box: Any = make_dataclass("Group", fields, kw_only=True)
+        # Without a help of its own, a box repeats the docstring of its dataclass.
+        named: Any = Annotated[box, tyro.conf.arg(name=title, help="")]
+        boxes.append((f"group_{len(boxes)}", named))
+    return make_dataclass("Groups", boxes)
+
+
+def explain_unknown(typed: list[str], names: list[str]) -> str:
+    """Returns which flag this project does not have."""
+    script = Path(sys.argv[0]).name
+    word = next((word for word in typed if word.startswith("-")), typed[0])
+    flag = word.partition("=")[0]
+    if not flag.startswith("-"):
+        return f"{flag} belongs to no flag: see python {script} --help"
+    # The flag of `as_json` is --json.
+    flags = ["--" + n.removeprefix("as_").replace("_", "-") for n in names]
+    close = difflib.get_close_matches(flag, flags)
+    similar = f" (similar: {', '.join(close)})" if close else ""
+    return (
+        f"this project has no {flag}{similar}: see python {script} --help, or "
+        "torch-tricks list for a trick that has it"
+    )
 
 
 def explain(error: ValidationError) -> str:
-    """Returns which flags have values that cannot be, and what these must be."""
+    """Returns the flags with invalid values, and the bounds or the rule of each."""
     causes: dict[str, str] = {}
     for fault in error.errors():
         cause = fault["msg"]

@@ -8,6 +8,9 @@ import pytest
 from commands import RECOMMENDED, commit, custom, edit, files, git, notes, run, run_undo
 from rendering import PACKAGE
 
+NO_PROJECT = (
+    "no .copier-answers.yml here or above: cd into a project, or pass --project"
+)
 LESS_AMP = [name for name in RECOMMENDED if name != "amp"]
 
 
@@ -189,7 +192,7 @@ class TestFromAFolderInside:
         other.mkdir(parents=True)
         git(directory, "init", "--quiet", str(other.parent))
         monkeypatch.chdir(other)
-        assert "there is no project in ." in run("add", "swa", code=2)
+        assert NO_PROJECT in run("add", "swa", code=2)
         assert not re.search("^  (in|- ) ", run("list"), re.MULTILINE)
 
     def test_home_is_the_end(self, tmp_path, monkeypatch):
@@ -198,4 +201,4 @@ class TestFromAFolderInside:
         folder.mkdir(parents=True)
         monkeypatch.setenv("HOME", str(folder.parent))
         monkeypatch.chdir(folder)
-        assert "there is no project in ." in run("status", code=2)
+        assert NO_PROJECT in run("status", code=2)

@@ -151,7 +151,7 @@ def test_what_cannot_be_measured_is_refused(here, simulated):
     git(here, "commit", "--all", "--message", "Mend")
     # Nothing has been measured, so the directory is free.
     failed = run("measure", "swa", "--", "--epochz", 9, code=2)
-    assert "as it is: Unrecognized options: --epochz" in failed
+    assert "as it is: error: this project has no --epochz (similar: --epochs)" in failed
     # Only with the trick.
     fail = (
         "if list(Path(__file__).parent.glob('*/optim/l1.py')):\n    failing = 1 / 0\n"

@@ -262,7 +262,7 @@ class TestRefusals:
             (rebasing, "git rebase --abort"),
             (locked, "index.lock"),
             (markers, "train.py still has conflict markers"),
-            (no_answers, "run this where .copier-answers.yml is"),
+            (no_answers, "or above: cd into a project, or pass --project"),
             (no_name, "has no project_name: write that into it again"),
             (no_list, "has no parallel and no tricks: write that"),
             (empty_answers, "get it back from git"),

@@ -22,9 +22,13 @@ class TestTerminal:
     def test_help_names_every_command(self):
         output = run("--help")
         assert "PyTorch training projects" in output
-        for name in ("new", "list", "show", "add", "remove", "update", "status"):
+        names = ("new", "list", "show", "add", "remove", "update", "measure", "status")
+        for name in names:
             assert re.search(rf"^  {name} .*\.$", output, re.MULTILINE), name
-            assert f"Usage: torch-tricks {name} " in run(name, "--help")
+            help_of = run(name, "--help", terminal_width=80)
+            assert f"Usage: torch-tricks {name} " in help_of
+            assert re.search(rf"  Examples:\n    torch-tricks {name}\b", help_of), name
+            assert max(map(len, help_of.splitlines())) <= 80
         assert run() == output
 
     def test_wrong_commands_get_a_suggestion(self):

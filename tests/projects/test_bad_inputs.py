@@ -58,8 +58,8 @@ TRAIN_USAGE = {
     "--pretrained --init-weights run/model.pt": "are two beginnings: pass one of them",
     "--deterministic yes": "yes",
     "--learning-rate 0.1": "--learning-rate",
-    "--batchsize 4": "--batch-size",
-    "stray": "stray",
+    "--batchsize 4": "no --batchsize (similar: --batch-size",
+    "stray": "stray belongs to no flag: see python train.py --help",
 }
 """Wrong flags, a few of each kind. A project's own tests try all bounds."""
 
@@ -361,7 +361,9 @@ BARE = [
 """Commands that have none of the good arguments."""
 
 MINIMAL = [
-    ("train.py --data hdf5", 1, "there is no data set hdf5"),
+    ("train.py --data hdf5", 1, "or torch-tricks list for a trick that reads it"),
+    ("train.py --model timm:x", 1, "no timm models: torch-tricks add timm"),
+    ("train.py --mixup-alpha=1", 2, "no --mixup-alpha: see python train.py --help, or"),
     ("train.py --resume auto", 2, "--resume"),
     ("train.py --settings file", 1, "cannot take settings from file: correct the file"),
     ("train.py --accumulation-steps 2", 2, "--accumulation-steps"),

@@ -247,11 +247,11 @@ CHANGES = {
     },
     "model": {
         NETWORKS: [(MODEL, OF_PATCHES + MODEL)],
-        SETTINGS: [('model: str = "cnn"', 'model: str = "patches"')],
+        SETTINGS: [('default="cnn"', 'default="patches"')],
     },
     "data set": {
         DATASETS: [WITH_SPLITS, ("DATASETS = {\n", NAMED)],
-        SETTINGS: [('data: str = "shapes"', 'data: str = "named"')],
+        SETTINGS: [('default="shapes"', 'default="named"')],
     },
     "metric": {
         TASK: [

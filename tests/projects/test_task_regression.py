@@ -296,7 +296,7 @@ def another_model() -> Edit:
         f"{PACKAGE}/models/networks.py": [
             ("    else:\n        model = create_", branch)
         ],
-        f"{PACKAGE}/settings.py": [(': str = "cnn"', ': str = "linear"')],
+        f"{PACKAGE}/settings.py": [('default="cnn"', 'default="linear"')],
     }
 
 
@@ -316,7 +316,7 @@ DATASETS = {
 '''
     return {
         f"{PACKAGE}/data/datasets.py": [WITH_SPLITS, ("DATASETS = {\n", opened)],
-        f"{PACKAGE}/settings.py": [('data: str = "shapes"', 'data: str = "named"')],
+        f"{PACKAGE}/settings.py": [('default="shapes"', 'default="named"')],
     }
 
 

@@ -414,7 +414,7 @@ CHANGES = {
     },
     "model": {
         NETWORKS: [(MODEL, DILATED + MODEL), ("def make_model(", DEFINED)],
-        SETTINGS: [('model: str = "unet"', 'model: str = "dilated"')],
+        SETTINGS: [('default="unet"', 'default="dilated"')],
     },
     "data set": {
         DATASETS: [
@@ -425,7 +425,7 @@ CHANGES = {
             ("HALF = (", PAIRS),
             ("DATASETS = {\n", ROW),
         ],
-        SETTINGS: [('data: str = "shapes"', 'data: str = "pairs"')],
+        SETTINGS: [('default="shapes"', 'default="pairs"')],
     },
     "metric": {
         TASK_FILE: [

@@ -136,7 +136,7 @@ def trick(tree: Path) -> None:
     for name, after, lines in (
         (
             f"{PACKAGE}/settings.py.jinja",
-            '    """Decoupled weight decay of `adamw`; for `sgd`, an L2 penalty."""\n',
+            '    """Weight decay: decoupled for `adamw`, an L2 penalty for `sgd`."""\n',
             '    sign_scale: float = 1.0\n    """Size of each gradient."""\n',
         ),
         (
