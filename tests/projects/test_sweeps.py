@@ -1,8 +1,10 @@
-"""Sweeps as their users run them: processes that share one, and one that is killed."""
+"""Sweeps as their users run them: processes that share one, and one that is stopped."""
 
+import signal
 import subprocess
 import sys
 import time
+import tomllib
 
 import optuna
 import pytest
@@ -19,21 +21,21 @@ RUNNING = TrialState.RUNNING
 
 @pytest.fixture
 def sweep(tmp_path):
-    """Starts the sweep of six trials, on twenty images."""
-    answers = {"preset": "custom", "tricks": ["folders", "seeding", "sweep"]}
+    """Starts the sweep of six trials, on twenty images, with more flags."""
+    answers = {"preset": "custom", "tricks": ["folders", "resume", "seeding", "sweep"]}
     project = render(tmp_path / "project", answers)
     for number in range(20):
-        place = tmp_path / f"images/{'ab'[number % 2]}/{number}.png"
+        place = tmp_path / f"bäume/{'ab'[number % 2]}/{number}.png"
         place.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (8, 8), (200 * (number % 2), number, 0)).save(place)
     command = [
         *(sys.executable, "sweep.py", "--trials", "6", "--epochs", "2"),
-        *("--data", "folder", "--data-dir", str(tmp_path / "images")),
-        *("--run-dir", str(tmp_path / "sweep"), "--storage", str(tmp_path / "journal")),
+        *("--data", "folder", "--data-dir", str(tmp_path / "bäume")),
+        *("--run-dir", str(tmp_path / "sweep")),
         *("--image-size", "8", "--batch-size", "4", "--num-workers", "0"),
     ]
     outputs = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return lambda: subprocess.Popen(command, cwd=project, **outputs)
+    return lambda *more: subprocess.Popen([*command, *more], cwd=project, **outputs)
 
 
 def finish(*processes):
@@ -44,31 +46,57 @@ def finish(*processes):
 
 
 def trials(tmp_path):
-    storage = JournalStorage(JournalFileBackend(str(tmp_path / "journal")))
+    storage = JournalStorage(JournalFileBackend(str(tmp_path / "sweep/sweep.journal")))
     return optuna.load_study(study_name="sweep", storage=storage).trials
 
 
+def wait_for_trial(process, tmp_path, number):
+    """Waits until a trial has ended its first epoch."""
+    while not (tmp_path / f"sweep/trial-{number:04d}/metrics.jsonl").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+
+
 def test_processes_share_one(sweep, tmp_path):
-    """One may begin a trial while the other ends the last one that was asked for."""
-    texts = finish(sweep(), sweep())
-    assert len(trials(tmp_path)) in (6, 7)
+    """Some may begin a trial while others end the last ones that were asked for."""
+    texts = finish(*(sweep() for _ in range(4)))
+    assert 6 <= len(trials(tmp_path)) <= 9
     assert RUNNING not in {trial.state for trial in trials(tmp_path)}
     for text in texts:
         assert "\ntrial " in text
         assert text.count("epoch 2") < 6
+    best = tomllib.loads((tmp_path / "sweep/best.toml").read_text(encoding="utf-8"))
+    assert best["data_dir"] == str(tmp_path / "bäume")
 
 
-def test_a_killed_one_goes_on(sweep, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_stopped_one_goes_on(sweep, tmp_path, number):
     process = sweep()
-    while not (tmp_path / "sweep/trial-0002/metrics.jsonl").exists():
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
-    process.kill()
+    wait_for_trial(process, tmp_path, 2)
+    process.send_signal(number)
     process.communicate()
     before = trials(tmp_path)
     assert [trial.state is RUNNING for trial in before] == [False, False, True]
-    finish(sweep())
+    finish(sweep("--log-every", "7", "--keep-checkpoints", "1", "--device", "cpu"))
     after = trials(tmp_path)
     assert after[:3] == before
     assert RUNNING not in {trial.state for trial in after[3:]}
     assert len(after) == 7
+    kept = {path.parent.name for path in tmp_path.glob("sweep/*/checkpoints")}
+    assert kept == {"trial-0002"}
+
+
+def test_a_database_that_goes_away_ends_one(sweep, tmp_path):
+    process = sweep("--storage", f"sqlite:///{tmp_path}/sweep.db")
+    wait_for_trial(process, tmp_path, 0)
+    (tmp_path / "sweep.db").unlink()
+    last = process.communicate()[0].splitlines()[-1]
+    assert last.startswith(f"error: --storage sqlite:///{tmp_path}/sweep.db failed (")
+    assert process.returncode == 1
+
+
+def test_a_lock_of_a_killed_process_is_removed(sweep, tmp_path):
+    """Where --run-dir is relative, too."""
+    (tmp_path / "sweep").mkdir()
+    (tmp_path / "sweep/sweep.journal.lock").touch()
+    finish(sweep("--run-dir", "../sweep"))
