@@ -56,6 +56,7 @@ TRAIN_USAGE = {
     "--schedule multistep --milestones": "--milestones must rise",
     "--data-on-device": "they are read once: add --augment none",
     "--pretrained --init-weights run/model.pt": "are two beginnings: pass one of them",
+    "--mlflow-uri http://ada:key@localhost": "has a password, which config.json would store",
     "--deterministic yes": "yes",
     "--learning-rate 0.1": "--learning-rate",
     "--batchsize 4": "no --batchsize (similar: --batch-size",
