@@ -281,7 +281,7 @@ def show(
     reporting.show_trick(trick, project)
 
 
-@app.command(epilog=examples("add swa parallel=dp", "add mixup --dry-run"))
+@app.command(epilog=examples("add swa parallel=ddp", "add mixup --dry-run"))
 def add(tricks: Names, project: Where = HERE, dry_run: DryRun = False) -> None:
     """Add tricks, and keep your edits."""
     from torch_tricks import changing

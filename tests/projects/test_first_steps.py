@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 from PIL import Image
-from rendering import render
+from rendering import PACKAGE, render
 from sklearn.datasets import load_digits
 from subsets import ROOT
 
@@ -79,3 +79,16 @@ def test_a_page_shows_what_the_scripts_print(page, digits, zygote):
 def shape(line):
     """A line without its numbers, and without the build of torch."""
     return NUMBER.sub("#", re.sub(r"\+(cu\d+|cpu)", "", line))
+
+
+def test_the_readme_shows_the_files_of_a_project(tmp_path):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    [tree] = [block[2] for block in BLOCK.finditer(text) if "├──" in block[2]]
+    project = render(tmp_path / "project", {"preset": "recommended"})
+    folders = [project]
+    for line in tree.splitlines()[1:]:
+        branch, name = re.match(r"([│├└─ ]+)(\S+)", line).groups()
+        depth = len(branch) // 4
+        path = folders[depth - 1] / name.replace("leaves", PACKAGE)
+        assert path.is_dir() if name.endswith("/") else path.is_file(), line
+        folders[depth:] = [path]
