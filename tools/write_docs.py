@@ -217,8 +217,8 @@ def effects_of(
         ]
         half = factor * (one.high - one.low) / 2
         difference = f"{factor * one.mean:+.{digits}f} ± {half:.{digits}f}"
-        said = "the same" if one.low == one.high == 0 else "not told apart"
-        if one.told:
+        said = "the same" if one.low == one.high == 0 else "not significant"
+        if one.significant:
             said = "**better**" if (one.mean > 0) == more else "**worse**"
         trick = variant.removeprefix("with-").replace("all-together", "all of them")
         row = " | ".join((f"`{name}`", trick, words, *cells, difference, said))

@@ -119,7 +119,7 @@ def test_what_is_known_of_tricks_is_told(here, monkeypatch):
     assert slow["seconds_per_step"]["mean"] > 0.2
     for name in ("val_loss", "val_accuracy"):
         assert slow[name]["mean"] == useless[name]["mean"] == 0
-        assert not useless[name]["told"]
+        assert not useless[name]["significant"]
     assert found["with l1"]["val_loss"]["mean"] > 0
     assert found["all together"]["seconds_per_step"]["mean"] > 0.2
     assert useless["peak_memory_bytes"]["before"] > 1e8

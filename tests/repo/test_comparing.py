@@ -16,7 +16,7 @@ def drawn(effect, seed, pairs=PAIRS):
 
 
 def test_equal_programs_are_not_told_apart_in_95_of_100():
-    told = sum(compare(*drawn(0, seed)).told for seed in range(1000))
+    told = sum(compare(*drawn(0, seed)).significant for seed in range(1000))
     # Of 1,000 fair ones at 5 %, so few or so many are one in ten thousand.
     assert (
         stats.binom.ppf(5e-5, 1000, 0.05) <= told <= stats.binom.isf(5e-5, 1000, 0.05)
@@ -34,7 +34,7 @@ def test_an_effect_of_five_deviations_is_told(effect, word):
 def test_as_many_pairs_as_are_said_to_be_enough_tell():
     before, after = drawn(0.005, seed=1)
     found = compare(before, after)
-    assert not found.told
+    assert not found.significant
     differences = after - before
     for pairs, told in ((found.enough, True), (found.enough - 1, False)):
         # As many with this mean and this deviation.
@@ -42,7 +42,7 @@ def test_as_many_pairs_as_are_said_to_be_enough_tell():
         spread = np.append(spread, [0.0] * (pairs % 2))
         spread *= differences.std(ddof=1) / spread.std(ddof=1)
         same = differences.mean() + spread
-        assert compare(np.zeros(pairs), same).told == told
+        assert compare(np.zeros(pairs), same).significant == told
 
 
 def test_what_is_equal_in_each_pair_is_said_to_be_the_same():

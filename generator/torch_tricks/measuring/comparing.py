@@ -24,16 +24,16 @@ class Difference(NamedTuple):
     """The 95 % confidence interval of the mean difference, by Student's t."""
     pairs: int
     enough: int | None
-    """Pairs that would tell it from zero if it stays as it is. None: it is told, or no number of
-    pairs would."""
+    """Pairs for a significant difference, if mean and deviation stay as they are. None: it is
+    significant already, or more than `MOST_RUNS` are needed."""
 
     @property
-    def told(self) -> bool:
-        """Whether zero is outside of the interval."""
+    def significant(self) -> bool:
+        """Whether the interval excludes zero."""
         return self.low > 0 or self.high < 0
 
     def as_dict(self) -> dict[str, Any]:
-        return self._asdict() | {"told": self.told}
+        return self._asdict() | {"significant": self.significant}
 
 
 def compare(before: Sequence[float], after: Sequence[float]) -> Difference:
@@ -55,11 +55,11 @@ def compare(before: Sequence[float], after: Sequence[float]) -> Difference:
     found = Difference(
         float(np.mean(before)), float(np.mean(after)), mean, low, high, pairs, None
     )
-    return found if found.told else found._replace(enough=enough_pairs(differences))
+    return found if found.significant else found._replace(enough=enough_pairs(differences))
 
 
 def enough_pairs(differences: np.ndarray) -> int | None:
-    """Returns how many pairs would tell a mean difference from zero, if it stays as it is."""
+    """Returns the pairs of runs for a significant difference, if mean and deviation stay."""
     mean, deviation = abs(differences.mean()), differences.std(ddof=1)
     pairs = np.arange(len(differences) + 1, MOST_RUNS + 1)
     t = stats.t.ppf((1 + CONFIDENCE) / 2, pairs - 1)
@@ -76,11 +76,11 @@ def verdict(found: Difference, better: str, least: float = 0) -> str:
     """
     if found.low == found.high == 0:
         return "the same in every run"
-    if not found.told:
-        more = "no number of runs that anybody would wait for"
+    if not found.significant:
+        more = f"more than {MOST_RUNS} would be needed"
         if found.enough is not None:
-            more = f"about {found.enough} would, if it stays as it is"
-        return f"not told apart by {found.pairs} pairs of runs ({more})"
+            more = f"about {found.enough} would be needed, if the difference stays"
+        return f"not significant in {found.pairs} pairs of runs ({more})"
     direction = "higher" if found.mean > 0 else "lower"
     if abs(found.mean) < least:
         return f"{direction}, by too little to matter"
