@@ -1,13 +1,16 @@
-"""README and the tutorial show what the scripts print, but for the numbers."""
+"""README, the tutorial and guides show what the scripts print, but for the numbers."""
 
+import json
 import re
 import shlex
+import subprocess
+import sys
 
 import pytest
 from PIL import Image
-from rendering import PACKAGE, render
+from rendering import PACKAGE, render, render_subset
 from sklearn.datasets import load_digits
-from subsets import ROOT
+from subsets import ROOT, Subset
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PRINTED = "<!-- printed -->\n"
@@ -92,3 +95,97 @@ def test_the_readme_shows_the_files_of_a_project(tmp_path):
         path = folders[depth - 1] / name.replace("leaves", PACKAGE)
         assert path.is_dir() if name.endswith("/") else path.is_file(), line
         folders[depth:] = [path]
+
+
+FILE = re.compile(r"^--- .+\n\+\+\+ (.+)\n", re.MULTILINE)
+"""The head of a file in a block of changes."""
+
+
+def guide(name):
+    """Returns the blocks of a guide: the language of each, its text, and its page so far."""
+    text = (ROOT / "docs" / "guides" / name).read_text(encoding="utf-8")
+    text = re.sub(r"\bleaves\b", PACKAGE, text)
+    return [
+        (block[1], block[2], text[: block.start()]) for block in BLOCK.finditer(text)
+    ]
+
+
+def patch(project, diff):
+    """Makes the changes of a block, whose hunks have no line numbers."""
+    _, *parts = FILE.split(diff)
+    for name, hunks in zip(parts[::2], parts[1::2]):
+        path = project / name
+        text = path.read_text(encoding="utf-8")
+        for hunk in hunks.split("@@\n")[1:]:
+            lines = hunk.splitlines(keepends=True)
+            old = "".join(line[1:] for line in lines if line[0] != "+")
+            assert text.count(old) == 1, f"{name} does not hold once: {old}"
+            text = text.replace(old, "".join(x[1:] for x in lines if x[0] != "-"))
+        path.write_text(text, encoding="utf-8")
+
+
+def test_the_changes_of_a_guide_fit_and_train(digits, zygote):
+    """Each block of the page in its order: a change, commands, or what they print."""
+    project = render(digits / "extended", {"preset": "recommended"})
+    printed, changes, compared = [], 0, 0
+    for language, block, before in guide("extend.md"):
+        if language == "diff":
+            patch(project, block)
+            changes += 1
+            for options in (["check"], ["format", "--check"]):
+                ruff = [sys.executable, "-m", "ruff", *options, "--quiet"]
+                subprocess.run(ruff, cwd=project, check=True)
+        elif language == "sh":
+            printed = []
+            for command in block.splitlines():
+                if command.startswith(("mkdir ", "for ")):
+                    subprocess.run(["bash", "-ec", command], cwd=project, check=True)
+                elif command.startswith("python "):
+                    _, *arguments = shlex.split(command)
+                    cpu = ["--device", "cpu"]
+                    result = zygote.run(project, *arguments, *cpu)
+                    assert result.returncode == 0, result.stderr
+                    printed += map(shape, result.stdout.splitlines())
+        elif before.endswith(PRINTED):
+            for line in block.splitlines():
+                compared += 1
+                assert line == "..." or shape(line) in printed, printed
+    assert (changes, compared) == (5, 10)
+
+
+def test_the_service_of_a_guide_answers_as_predict_py(digits, zygote):
+    pytest.importorskip("fastapi")
+    subset = Subset.of("export", "folders", "predict")
+    project = render_subset(digits / "served", subset)
+    [service] = [
+        block for language, block, _ in guide("serve.md") if language == "python"
+    ]
+    client = """
+import sys
+from pathlib import Path
+
+print(json.dumps(classify(Path(sys.argv[1]).read_bytes())))
+try:
+    classify(b"no image")
+except OSError:
+    print("refused")
+"""
+    (project / "client.py").write_text(service + client, encoding="utf-8")
+    weights, image = "runs/first/model.pt", "../digits/3/0003.png"
+    data = ("--data", "folder", "--data-dir", "../digits", "--image-size", "32")
+    short = ("--max-steps", "2", "--run-dir", "runs/first")
+    printed = []
+    for arguments in (
+        ("train.py", *data, *short, "--device", "cpu"),
+        ("export.py", weights, "--formats", "onnx"),
+        ("predict.py", image, "--weights", weights, "--format", "json"),
+        ("client.py", image),
+    ):
+        result = zygote.run(project, *arguments)
+        assert result.returncode == 0, result.stderr
+        printed.append(result.stdout)
+    answer, refused = printed[-1].splitlines()
+    predictions = json.loads(printed[-2])["predictions"]
+    expected = {entry["class"]: entry["probability"] for entry in predictions}
+    assert json.loads(answer) == pytest.approx(expected, abs=1e-3)
+    assert refused == "refused"

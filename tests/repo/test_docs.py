@@ -26,8 +26,8 @@ from write_docs import (
 
 LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
 
-RECIPES = ROOT / "docs" / "recipes"
-"""Pages whose code is run, in test_recipes.py, and not rendered."""
+RUN = (ROOT / "docs" / "recipes", ROOT / "docs" / "guides")
+"""Pages whose code is run, in test_recipes.py and test_first_steps.py, and not rendered."""
 
 each_page = pytest.mark.parametrize(
     "page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix()
@@ -50,7 +50,7 @@ def test_a_section_lists_the_code_and_the_flags(trick):
 def test_all_shown_python_has_a_source(page):
     text = page.read_text(encoding="utf-8")
     lines = text.splitlines()
-    if page.parent != RECIPES:
+    if page.parent not in RUN:
         assert lines.count("```python") == len(SNIPPET.findall(text))
     assert lines.count("<!-- end -->") == len(COMPUTED.findall(text))
 
