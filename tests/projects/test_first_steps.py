@@ -1,4 +1,4 @@
-"""README and the tutorial show what the scripts print, but for the numbers."""
+"""README, the tutorial and two guides show what the scripts print, but for the numbers."""
 
 import re
 import shlex
@@ -43,7 +43,15 @@ def edits(text):
             yield tuple(line[1:] for line in block[2].splitlines())
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/start.md"])
+PAGES = (
+    "README.md",
+    "docs/start.md",
+    "docs/guides/own-images.md",
+    "docs/guides/resume.md",
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_a_page_shows_what_the_scripts_print(page, digits, zygote):
     text = (ROOT / page).read_text(encoding="utf-8")
     project = digits / page.replace("/", "-")
