@@ -33,7 +33,8 @@ def commands_and_output(text):
     for block, following in zip(blocks, [*blocks[1:], None]):
         if block[1] == "sh":
             shown = following and text[: following.start()].endswith(PRINTED)
-            yield block[2].splitlines(), following[2].splitlines() if shown else []
+            commands = block[2].replace("\\\n", " ").splitlines()
+            yield commands, following[2].splitlines() if shown else []
 
 
 def edits(text):
