@@ -36,7 +36,8 @@ def commands_and_output(text):
     for block, following in zip(blocks, [*blocks[1:], None]):
         if block[1] == "sh":
             shown = following and text[: following.start()].endswith(PRINTED)
-            yield block[2].splitlines(), following[2].splitlines() if shown else []
+            commands = block[2].replace("\\\n", " ").splitlines()
+            yield commands, following[2].splitlines() if shown else []
 
 
 def edits(text):
@@ -46,7 +47,15 @@ def edits(text):
             yield tuple(line[1:] for line in block[2].splitlines())
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/start.md"])
+PAGES = (
+    "README.md",
+    "docs/start.md",
+    "docs/guides/own-images.md",
+    "docs/guides/resume.md",
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_a_page_shows_what_the_scripts_print(page, digits, zygote):
     text = (ROOT / page).read_text(encoding="utf-8")
     project = digits / page.replace("/", "-")

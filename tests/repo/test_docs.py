@@ -7,7 +7,7 @@ from contextlib import suppress
 import jinja2
 import pytest
 import yaml
-from footprint import MODULES
+from footprint import MODULES, flags
 from jinja2 import StrictUndefined
 from subsets import ROOT, TRICKS, all_subsets, everything, questions
 from write_docs import (
@@ -25,6 +25,11 @@ from write_docs import (
 )
 
 LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
+
+TRAINING = re.compile(r"\b(?:train|cross_validate)\.py ([^`\n#]*)")
+"""The arguments of a command of the scripts that take all flags of a project."""
+
+GUIDES = sorted(ROOT.glob("docs/guides/*.md"))
 
 RUN = (ROOT / "docs" / "recipes", ROOT / "docs" / "guides")
 """Pages whose code is run, in test_recipes.py and test_first_steps.py, and not rendered."""
@@ -97,6 +102,20 @@ def test_a_trick_is_measured_or_the_page_says_why_not(trick):
         f"{trick} belongs in docs/effects.toml, or under `What is not measured here` of "
         "docs/recommended.md"
     )
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_a_guide_has_only_flags_of_the_tricks_that_it_names(page):
+    text = page.read_text(encoding="utf-8")
+    known = set(flags(project("recommended")))
+    for trick in TRICKS:
+        if re.search(
+            rf"\btricks/{trick.name}\.md|torch-tricks .*\b{trick.name}\b", text
+        ):
+            known |= {flag.replace("--no-", "--") for flag in all_flags(trick)}
+    for command in TRAINING.findall(text.replace("\\\n", " ")):
+        for flag in re.findall(r"(?<= )--[a-z][\w-]*", command):
+            assert flag.replace("--no-", "--") in known, f"{flag} in: {command}"
 
 
 @each_page
