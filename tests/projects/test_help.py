@@ -71,3 +71,13 @@ def test_flags_of_a_script_come_first(project, zygote, script):
     boxes = printed.split("╭─ ")
     [box] = [box for box in boxes if box.startswith(f"{script} options")]
     assert own in box.splitlines()[1]
+
+
+def test_a_positional_argument_is_no_flag(project, zygote):
+    ran = zygote.run(project, "evaluate.py", "--weights", "model.pt")
+    assert "argument 'weights'" in ran.stderr
+    ran = zygote.run(project, "predict.py", "--images", "a.jpg", "--weights", "b.pt")
+    assert ran.stderr == (
+        "error: this project has no --images: see python predict.py --help, or "
+        "torch-tricks list for a trick that has it\n"
+    )
