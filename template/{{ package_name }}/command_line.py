@@ -53,7 +53,6 @@ def parse_arguments(
     found, unknown = tyro.cli(
         group_flags(arguments, default or arguments.model_construct()),
         description=description,
-        config=(tyro.conf.OmitArgPrefixes,),
         return_unknown_args=True,
     )
     flags: dict[str, Any] = {}
@@ -84,7 +83,9 @@ def group_flags(arguments: type[BaseModel], defaults: BaseModel) -> Any:
         info = arguments.model_fields[name]
         title = info.title or title
         words = " ".join((info.description or "").split())
-        kind: Any = Annotated[types[name], tyro.conf.arg(help=words)]
+        # Not tyro's OmitArgPrefixes: the flags of a nested model keep its name.
+        argument = tyro.conf.arg(help=words, prefix_name=False)
+        kind: Any = Annotated[types[name], argument]
         value: Any = field()
         if hasattr(defaults, name):
             value = field(default_factory=partial(getattr, defaults, name))
