@@ -53,16 +53,15 @@ def parse_arguments(
     found, unknown = tyro.cli(
         group_flags(arguments, default or arguments.model_construct()),
         description=description,
-        config=(tyro.conf.OmitArgPrefixes,),
         return_unknown_args=True,
     )
-    values: dict[str, Any] = {}
-    for group in vars(found).values():
-        values |= vars(group)
+    flags: dict[str, Any] = {}
+    for name in [name for name in vars(found) if name.startswith("group_")]:
+        flags |= vars(vars(found).pop(name))
     try:
         if not unknown:
-            return arguments(**values)
-        cause = explain_unknown(unknown, list(values))
+            return arguments(**flags, **vars(found))
+        cause = explain_unknown(unknown, list(flags))
     except ValidationError as error:
         cause = explain(error)
     tqdm.write(f"error: {cause}", file=sys.stderr)
@@ -70,7 +69,7 @@ def parse_arguments(
 
 
 def group_flags(arguments: type[BaseModel], defaults: BaseModel) -> Any:
-    """Returns a dataclass of dataclasses, one for each group of `--help`.
+    """Returns a dataclass of positional arguments, and of a dataclass for each group.
 
     A field with a title begins a group. The fields that a subclass adds come first, and
     those without a title have that of the script.
@@ -78,23 +77,28 @@ def group_flags(arguments: type[BaseModel], defaults: BaseModel) -> Any:
     types = get_type_hints(arguments, include_extras=True)
     added = arguments.__annotations__
     groups: dict[str, list[Any]] = {}
+    boxes: list[Any] = []
     title = Path(sys.argv[0]).stem
     for name in sorted(arguments.model_fields, key=lambda name: name not in added):
         info = arguments.model_fields[name]
         title = info.title or title
         words = " ".join((info.description or "").split())
-        kind: Any = Annotated[types[name], tyro.conf.arg(help=words)]
+        # Not tyro's OmitArgPrefixes: the flags of a nested model keep its name.
+        argument = tyro.conf.arg(help=words, prefix_name=False)
+        kind: Any = Annotated[types[name], argument]
         value: Any = field()
         if hasattr(defaults, name):
             value = field(default_factory=partial(getattr, defaults, name))
-        groups.setdefault(title, []).append((name, kind, value))
-    boxes: list[Any] = []
+        positional = tyro.conf.Positional in info.metadata
+        # An error would name one in a group by the group, too.
+        place = boxes if positional else groups.setdefault(title, [])
+        place.append((name, kind, value))
     for title, fields in groups.items():
         box: Any = make_dataclass("Group", fields, kw_only=True)
         # Without a help of its own, a box repeats the docstring of its dataclass.
         named: Any = Annotated[box, tyro.conf.arg(name=title, help="")]
         boxes.append((f"group_{len(boxes)}", named))
-    return make_dataclass("Groups", boxes)
+    return make_dataclass("Groups", boxes, kw_only=True)
 
 
 def explain_unknown(typed: list[str], names: list[str]) -> str:

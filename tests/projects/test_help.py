@@ -71,3 +71,30 @@ def test_flags_of_a_script_come_first(project, zygote, script):
     boxes = printed.split("╭─ ")
     [box] = [box for box in boxes if box.startswith(f"{script} options")]
     assert own in box.splitlines()[1]
+
+
+def test_a_positional_argument_is_no_flag(project, zygote):
+    ran = zygote.run(project, "evaluate.py", "--weights", "model.pt")
+    assert "argument 'weights'" in ran.stderr
+    ran = zygote.run(project, "predict.py", "--images", "a.jpg", "--weights", "b.pt")
+    assert ran.stderr == (
+        "error: this project has no --images: see python predict.py --help, or "
+        "torch-tricks list for a trick that has it\n"
+    )
+
+
+OWN = """from pydantic import BaseModel
+from leaf_diseases.command_line import parse_arguments
+class Part(BaseModel):
+    lr: float = 0.1
+class Own(BaseModel):
+    lr: float = 0.2
+    head: Part = Part()
+print(parse_arguments(Own, "Doc."))
+"""
+
+
+def test_a_nested_model_of_the_owner_keeps_its_name_in_flags(project, zygote):
+    (project / "own.py").write_text(OWN, "utf-8")
+    ran = zygote.run(project, "own.py", "--head.lr", "3", "--lr", "4")
+    assert ran.stdout == "lr=4.0 head=Part(lr=3.0)\n", ran.stderr
