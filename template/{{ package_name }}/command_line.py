@@ -110,7 +110,7 @@ def explain_unknown(typed: list[str], names: list[str]) -> str:
         return f"{flag} belongs to no flag: see python {script} --help"
     # The flag of `as_json` is --json.
     flags = ["--" + n.removeprefix("as_").replace("_", "-") for n in names]
-    close = difflib.get_close_matches(flag, flags)
+    close = difflib.get_close_matches(flag, {*flags} - {flag})
     similar = f" (similar: {', '.join(close)})" if close else ""
     return (
         f"this project has no {flag}{similar}: see python {script} --help, or "

@@ -93,12 +93,12 @@ class TestNew:
         del fresh[".copier-answers.yml"]
         assert made == fresh
 
-    def test_everything_is_what_the_readme_says(self, project):
+    def test_everything_is_what_the_documentation_says(self, project):
         project(preset="everything")
         listed = [line.split() for line in run("list").splitlines()]
         missing = {words[1] for words in listed if words[:1] == ["-"]}
-        readme = (ROOT / "README.md").read_text(encoding="utf-8")
-        [row] = re.findall(r"^\| `everything` \| (.*)", readme, re.MULTILINE)
+        page = (ROOT / "docs" / "tricks.md").read_text(encoding="utf-8")
+        [row] = re.findall(r"^\| `everything` \| (.*)", page, re.MULTILINE)
         tricks = {trick.name: trick for trick in TRICKS}
         assert {*re.findall(r"`(\w+)`", row)} & tricks.keys() == missing
         for name in missing:

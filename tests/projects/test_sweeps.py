@@ -91,7 +91,7 @@ def test_a_database_that_goes_away_ends_one(sweep, tmp_path):
     wait_for_trial(process, tmp_path, 0)
     (tmp_path / "sweep.db").unlink()
     last = process.communicate()[0].splitlines()[-1]
-    assert last.startswith(f"error: --storage sqlite:///{tmp_path}/sweep.db failed (")
+    assert last.startswith("error: the database of --storage failed (")
     assert process.returncode == 1
 
 
