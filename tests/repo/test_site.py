@@ -1,6 +1,7 @@
 """The built site: its links, anchors and images lead somewhere, and no third party is asked."""
 
 import html
+import json
 import re
 import subprocess
 import sys
@@ -193,6 +194,30 @@ def test_every_page_is_in_the_navigation(site):
     base = urlsplit(SITE).path
     assert {base + page.removesuffix("index.html") for page in pages} <= linked
     assert {f"tricks/{trick.name}/index.html" for trick in TRICKS} < pages
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            "custom dataset",
+            "custom loss",
+            "docker",
+            "fine-tune",
+            "imbalanced",
+            "laptop",
+        ),
+        *("multi-gpu", "onnx", "out of memory", "resume", "slurm", "two gpus"),
+    ],
+)
+def test_the_search_finds_a_guide_by_the_words_that_people_type(build, words):
+    index = json.loads((build / "site" / "search.json").read_text(encoding="utf-8"))
+    found = {
+        entry["location"]
+        for entry in index["items"]
+        if words in f"{entry['title']} {entry['text']}".lower()
+    }
+    assert [page for page in found if page.startswith(("guides/", "start/"))]
 
 
 def test_the_site_shows_what_github_shows(build):
