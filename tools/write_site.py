@@ -31,8 +31,8 @@ ELSEWHERE = {
 }
 """The pages that have another place on the site than in the repository, or below docs."""
 GUIDES = (
-    *("own-images", "imbalanced", "fine-tune", "resume", "memory", "several-gpus"),
-    *("slurm", "docker", "compare", "serve", "extend", "update"),
+    *("own-images", "imbalanced", "evaluate", "fine-tune", "resume", "memory"),
+    *("several-gpus", "slurm", "docker", "compare", "serve", "extend", "update"),
 )
 REFERENCE = (
     *("command-line", "data", "resuming", "several-processes", "updating", "files"),
