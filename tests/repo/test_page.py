@@ -1010,7 +1010,8 @@ def test_links_of_the_handbook_lead_to_pages_of_the_site(show, written):
     docs = ROOT / "docs"
     pages = {
         path.relative_to(docs).with_suffix("").as_posix()
-        for path in [*docs.glob("*.md"), *docs.glob("tasks/*.md")]
+        for folder in (".", "guides", "tasks")
+        for path in docs.glob(f"{folder}/*.md")
     }
     tricks = {trick.name for trick in TRICKS}
     for trick in tricks:
