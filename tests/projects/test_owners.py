@@ -225,7 +225,7 @@ def sgd_with_class_weights() -> Edit:
     )
     weights = "\nWEIGHTS = torch.tensor([1.0, 2.0, 1.0, 1.0, 0.5, 1.0])\n\nMETRICS = "
     return {
-        f"{PACKAGE}/settings.py": [(' = "adamw"', ' = "sgd"')],
+        f"{PACKAGE}/settings.py": [('default="adamw"', 'default="sgd"')],
         f"{PACKAGE}/task.py": [
             (loss, weighted),
             ("\nMETRICS = ", weights),
