@@ -60,7 +60,7 @@ PYTHONS = yaml.safe_load(WORKFLOW.read_text("utf-8"))["jobs"]["test"]["strategy"
 
 def test_the_readme_names_the_pythons_of_the_tests():
     readme = (ROOT / "README.md").read_text("utf-8")
-    assert f"Python {PYTHONS[0]} or later (tested to {PYTHONS[-1]})" in readme
+    assert f"Python {PYTHONS[0]} to {PYTHONS[-1]}" in readme
 
 
 @pytest.mark.parametrize("python", PYTHONS)
