@@ -55,7 +55,9 @@ def compare(before: Sequence[float], after: Sequence[float]) -> Difference:
     found = Difference(
         float(np.mean(before)), float(np.mean(after)), mean, low, high, pairs, None
     )
-    return found if found.significant else found._replace(enough=enough_pairs(differences))
+    return (
+        found if found.significant else found._replace(enough=enough_pairs(differences))
+    )
 
 
 def enough_pairs(differences: np.ndarray) -> int | None:
