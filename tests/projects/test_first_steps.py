@@ -33,7 +33,7 @@ def digits(tmp_path_factory):
 PAGES = {
     "README.md": (0, 4),
     "docs/start.md": (1, 19),
-    "docs/guides/extend.md": (5, 10),
+    "docs/guides/extend.md": (5, 9),
     "docs/guides/own-images.md": (1, 13),
     "docs/guides/resume.md": (0, 10),
 }

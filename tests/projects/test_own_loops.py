@@ -40,7 +40,10 @@ def imported(name: str, text: str) -> set[str]:
     return {f"{posixpath.normpath(posixpath.join(name, place))}.py" for place in places}
 
 
-AS_THEY_ARE, WITH_SETTINGS = rows("As they are"), rows("With settings of yours")
+AS_THEY_ARE, WITH_SETTINGS = (
+    rows("Files without settings"),
+    rows("Files that read settings"),
+)
 
 
 @pytest.mark.parametrize(
