@@ -59,7 +59,7 @@ def write_variants(
             if plan.needs_a_look:
                 trouble = sorted({*plan.conflicts, *plan.kept, *plan.missing})
                 raise Refusal(
-                    f"{name}, the project would have to be mended by hand in "
+                    f"{name}, the project would have to be fixed by hand in "
                     f"{', '.join(trouble)}: run torch-tricks add or remove, resolve it and "
                     "commit, and measure that"
                 )

@@ -129,7 +129,7 @@ def test_a_copied_checkpoint_names_no_run(
     (tmp_path / "home/metrics.jsonl").write_text("{}", encoding="utf-8")
     copied = replace(stopped, resume=str(copy), max_steps=4)
     for directory, refusal in (
-        (None, r"best does not lie in RUN_DIR.*--run-dir$"),
+        (None, r"best is not in RUN_DIR.*--run-dir$"),
         (tmp_path / "home", "holds a run: pass another --run-dir"),
         (tmp_path / "run", "holds a run: pass another --run-dir"),
     ):
@@ -318,7 +318,7 @@ def test_run_in_a_thread_notes_no_signals(
     thread = Thread(target=train.main, args=[replace(settings, max_steps=1)])
     thread.start()
     thread.join()
-    assert "no signals are noted in a thread" in capsys.readouterr().out
+    assert "signals cannot be handled in a thread" in capsys.readouterr().out
     assert (tmp_path / "run/model.pt").exists()
 
 
