@@ -79,7 +79,7 @@ def test_paths_load_whichever_python_saved_them(
         ({"a": torch.zeros(1)}, r"2 missing: weight .*; 1 unknown: a \(1,\)\): check"),
         ({"epoch": 3}, "must hold one state dict, but holds 'epoch': save"),
         ({"left": SAVED, "right": SAVED}, "but holds 'left', 'right': save"),
-        ([1], "but a list: save"),
+        ([1], "but holds a list: save"),
         ({"model": SAVED, "code": os.getcwd}, r"holds a \w+\.getcwd, which could run"),
     ],
 )
