@@ -59,7 +59,7 @@ def test_run_killed_before_its_evaluation_can_get_longer(
     settings: Settings, tmp_path: Path
 ) -> None:
     settings = replace(settings, max_steps=2)
-    with before_call("finish_epoch", 1, die), pytest.raises(Killed):
+    with before_call("evaluate_and_save", 1, die), pytest.raises(Killed):
         train.main(settings)
     train.main(replace(settings, resume="auto"))
     train.main(replace(settings, resume="auto", max_steps=5))

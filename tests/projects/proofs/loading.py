@@ -80,7 +80,7 @@ def test_paths_load_whichever_python_saved_them(
         ({"epoch": 3}, "must hold one state dict, but holds 'epoch': save"),
         ({"left": SAVED, "right": SAVED}, "but holds 'left', 'right': save"),
         ([1], "but holds a list: save"),
-        ({"model": SAVED, "code": os.getcwd}, r"holds a \w+\.getcwd, which could run"),
+        ({"model": SAVED, "code": os.getcwd}, r"holds \w+\.getcwd, which could run"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, content: Any, message: str) -> None:
