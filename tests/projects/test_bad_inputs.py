@@ -265,7 +265,7 @@ PREDICT_ERRORS = {
     "folder/val/a --weights weights/truncated.pt": "pass the config.json of the run",
     "folder/val/a --weights weights/truncated.pt --config run/config.json": "damaged",
     "folder/val/a --weights weights/empty.pt --config run/config.json": "damaged",
-    "folder/val/a --weights weights/list.pt --config run/config.json": "no weights",
+    "folder/val/a --weights weights/list.pt --config run/config.json": "one state dict",
     "folder/val/a --weights weights/other.pt --config run/config.json": "of another",
     "folder/val/a --config missing.json": "pass the config.json of the run",
     "folder/val/a --config folder": "pass the config.json of the run",
