@@ -1,6 +1,6 @@
-"""The catalogue: what people and programs need to know about each trick.
+"""The catalogue: a row of metadata for each trick.
 
-It is a hidden question of `copier.yml`, whose comments say what each entry of a row means.
+It is a hidden question of `copier.yml`. The comments there explain the entries of a row.
 """
 
 import re
@@ -25,26 +25,26 @@ class Trick:
     needs: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     works_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The choices that it works with, for each question of which it does not work with all."""
+    """Supported choices, for each question with unsupported choices."""
     choices: tuple[str, ...] = ()
-    """The forms that it comes in; it then has a question of its own."""
+    """Its choices, if it has a question of its own."""
     recommended: bool = False
     once_in_all: bool = False
-    """Whether every project had it before there was a row for it."""
+    """Whether older projects have it without a row in their catalogue."""
     depends: tuple[str, ...] = ()
-    """The packages that a project with it requires, such as `h5py>=3.12`."""
+    """Required packages of a project, such as `h5py>=3.12`."""
 
     def works(self, question: str, choice: str) -> bool:
-        """Returns whether it works with a choice of a question."""
+        """Returns whether the trick supports a choice of a question."""
         return choice in self.works_with.get(question, (choice,))
 
     def asks_for(self, question: str) -> str:
-        """Returns the choices of a question that it works with, as they are typed."""
+        """Returns the supported choices of a question, in the form of the command line."""
         return " or ".join(f"{question}={one}" for one in self.works_with[question])
 
 
 def module_of(requirement: str) -> str:
-    """Returns the module that a requirement such as `huggingface-hub>=0.30` brings."""
+    """Returns the module of a requirement, such as `huggingface-hub>=0.30`."""
     name = re.split("[^A-Za-z0-9_-]", requirement)[0].lower()
     of_name = {
         "mlflow-skinny": "mlflow",
@@ -55,18 +55,18 @@ def module_of(requirement: str) -> str:
 
 
 def choices_of(question: Mapping[str, Any]) -> list[str]:
-    """Returns the values that a question may have; empty: any."""
+    """Returns the allowed values of a question. Empty: any value."""
     choices = question.get("choices") or []
     return list(choices.values() if isinstance(choices, Mapping) else choices)
 
 
 def choice_questions(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Returns the questions with choices, each with the entry of rows that lists some of them.
+    """Returns the questions with choices, and the entry of rows that lists supported choices.
 
     Raises:
-        TypeError: one is no question with choices.
+        TypeError: a listed question has no choices.
     """
-    # Templates before this entry had one such question, from which projects are updated.
+    # Older templates, from which projects are updated, had one such question.
     earlier = {"parallel": "forms"} if "parallel" in questions else {}
     entries = questions.get("choice_questions", {}).get("default", earlier)
     for name, entry in entries.items():
@@ -76,12 +76,12 @@ def choice_questions(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, st
 
 
 def read_catalogue(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Trick]:
-    """Returns the rows in the questions of a template, by name.
+    """Reads the rows of the catalogue from the questions of a template, by name.
 
-    What a newer template says of a trick, and this version does not know, is passed over.
+    Unknown entries of newer templates are ignored.
 
     Raises:
-        TypeError: a row is none.
+        TypeError: a row is invalid.
     """
     known = {entry.name for entry in fields(Trick)}
     entries, tricks = choice_questions(questions), {}
@@ -117,26 +117,26 @@ def read_catalogue(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Tric
 
 @cache
 def own_catalogue() -> dict[str, Trick]:
-    """Returns the rows of the template that this version of the tool came with."""
+    """Returns the rows of the built-in template."""
     return read_catalogue(own_questions())
 
 
 @cache
 def own_questions() -> dict[str, Any]:
-    """Returns the questions of the template that this version of the tool came with."""
+    """Returns the questions of the built-in template."""
     return parse_questions(own_file("copier.yml").read_bytes())
 
 
 def parse_questions(content: bytes) -> dict[str, Any]:
-    """Reads a `copier.yml`: the questions, and the settings of Copier.
+    """Parses a `copier.yml`: questions, and settings of Copier.
 
     Raises:
-        ValueError, TypeError: it holds no questions.
+        ValueError, TypeError: the file holds no questions.
     """
     import yaml
 
     try:
-        # The loader in C takes a twentieth of the time, where there is one.
+        # The loader in C, if it exists, takes a twentieth of the time.
         raw = yaml.load(content, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
         raise ValueError(f"copier.yml cannot be read: {error}") from error
@@ -146,7 +146,7 @@ def parse_questions(content: bytes) -> dict[str, Any]:
 
 
 def own_file(name: str) -> Path:
-    """Returns where a file of the template is, of which a wheel has a copy."""
+    """Returns the path of a file of the built-in template, in a clone or a wheel."""
     package = Path(__file__).parent
     paths = (package / name, package.parents[1] / name)
     return next(path for path in paths if path.exists())

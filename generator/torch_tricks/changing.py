@@ -1,4 +1,4 @@
-"""Changes to a project: other tricks, and newer versions of the template."""
+"""Commands add, remove and update: other tricks, and newer versions of the template."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ def change_tricks(
     """Adds tricks to a project, or removes some; returns the exit code.
 
     The preset becomes custom, even if another preset has the same tricks: a later update must
-    not add or remove what was chosen by hand.
+    not change tricks that were chosen by hand.
 
     Raises:
         Refusal: the project cannot be changed safely, or there is no such trick.
@@ -41,9 +41,9 @@ def change_tricks(
                 and name in base.tricks
                 and choice in (None, base.answers.get(name))
             ):
-                print(f"{name} is in already")
+                print(f"{name} is already in the project")
             elif leave and name not in base.tricks:
-                print(f"{name} is not in")
+                print(f"{name} is not in the project")
         if all(base.answers[name] == value for name, value in tricks.items()):
             print("nothing to do")
             return DONE
@@ -58,7 +58,7 @@ def change_tricks(
 def update(
     directory: Path, to: str, data: Sequence[str], dry_run: bool, ask: bool
 ) -> int:
-    """Brings a newer version of the template into a project; returns the exit code.
+    """Updates a project to a newer version of the template; returns the exit code.
 
     Raises:
         Refusal: the project cannot be changed safely, or there is no such version.
@@ -88,7 +88,7 @@ def update(
             new = project.render(aside, answers, version=version)
         plan = plan_update(project, scratch, base.directory, new.directory)
         if plan.before == plan.after:
-            print(f"{new.version} is what the project has: nothing to do")
+            print(f"the project already has {new.version}: nothing to do")
             return DONE
         print_versions(base, new)
         return carry_out(project, plan, new, dry_run)
@@ -102,12 +102,12 @@ def answer_anew(
     data: Sequence[str],
     ask: bool,
 ) -> Rendering:
-    """Renders a version again, if there are answers from the command line or to be asked for."""
+    """Renders a version again, if the command line or prompts have answers."""
     answers = new.questions.read_data(data)
     new.questions.check_fixed(new.answers, answers)
     if answers:
         new = project.render(aside, answers, version=version)
-    # What is neither answered nor left to a preset, nor what a project keeps.
+    # Questions without an answer, except those of presets and those that a project keeps.
     open_questions = new.recorded.keys() - project.recorded.keys() - answers.keys()
     open_questions -= new.questions.fixed
     if ask and open_questions:
@@ -116,9 +116,9 @@ def answer_anew(
 
 
 def kept_by_default(base: Rendering, new: Rendering, data: Sequence[str]) -> list[str]:
-    """Returns what every project had when this one was made, and what is now left out.
+    """Returns tricks that every project had at its version, and that an update would leave out.
 
-    Nobody has chosen to be without it, unless the command line says what is chosen.
+    Nobody chose to remove them, unless the command line names the tricks.
     """
     given = {pair.partition("=")[0] for pair in data}
     if given & {"preset", LIST}:
@@ -132,7 +132,7 @@ def kept_by_default(base: Rendering, new: Rendering, data: Sequence[str]) -> lis
 
 
 def print_versions(base: Rendering, new: Rendering) -> None:
-    """Prints what is new for the owner: the version, and tricks that there were not."""
+    """Prints the versions and the new tricks of an update."""
     print(f"from {base.version} to {new.version}")
     task = new.answers.get(TASK, "")
     for name, trick in new.questions.tricks.items():
@@ -142,16 +142,16 @@ def print_versions(base: Rendering, new: Rendering) -> None:
 
 
 def carry_out(project: Project, plan: Plan, new: Rendering, dry_run: bool) -> int:
-    """Shows a plan, or applies it and says how to go on; returns the exit code."""
+    """Prints a plan, or applies it and prints the next steps; returns the exit code."""
     print(f"tricks: {', '.join(new.tricks) or 'none'}")
-    # Before the folder may go that the user stands in.
+    # Before the current folder may be removed.
     lines, there = list(plan.lines()), project.there
     if project.package_name:
         print(f"package_name: {project.package_name}, as you renamed its folder")
     if dry_run:
         print(plan.diff(color=colored()))
     else:
-        # Said before anything is touched, for whoever interrupts what follows.
+        # Printed before any change, in case of an interruption.
         print(f"to go back: {project.undo_command}", flush=True)
         apply(project, plan)
     for line in lines:

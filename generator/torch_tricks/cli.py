@@ -18,17 +18,17 @@ INTERRUPTED = 130
 
 
 class Commands(TyperGroup):
-    """The commands, which end in one line when they are refused or stopped."""
+    """Command group that prints refusals and interruptions as one line."""
 
     def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
         if not standalone_mode:
             return super().main(*args, standalone_mode=False, **options)
         forget_other_repositories()
-        # Whoever closed one of them, as with `>&-`, wants nothing from it.
+        # A closed stream, as by `>&-`, gets no output.
         for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
             if getattr(sys, name) is None:
                 setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
-        # File names and diffs may hold bytes that are no text.
+        # File names and diffs may not be valid text.
         sys.stdout.reconfigure(errors="backslashreplace")
         try:
             code = super().main(*args, standalone_mode=False, **options)
@@ -40,14 +40,14 @@ class Commands(TyperGroup):
         except (KeyboardInterrupt, EOFError, typer.Abort):
             code = refuse("stopped", INTERRUPTED)
         except BrokenPipeError:
-            # Whoever read the output has seen enough; Python would complain at its end.
+            # The reader has closed the pipe; Python would complain at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 0
         except OSError as error:
             where = f" ({error.filename})" if error.filename else ""
             code = refuse(f"{error.strerror or error}{where}")
         except Exception as error:
-            # Typer's usage errors: where their class is depends on its version.
+            # Usage errors of Typer, whose class differs between versions.
             if not hasattr(error, "format_message"):
                 raise
             context = getattr(error, "ctx", None)
@@ -57,7 +57,7 @@ class Commands(TyperGroup):
 
 
 def refuse(message: str, code: int = REFUSED) -> int:
-    """Prints the one line that a refusal gets; returns the exit code."""
+    """Prints a refusal as one line; returns the exit code."""
     line = " ".join(message.split())
     print(f"error: {line}" if code == REFUSED else line, file=sys.stderr)
     return code
@@ -73,7 +73,7 @@ app = typer.Typer(
 
 
 def print_version(wanted: bool) -> None:
-    """Prints the version of the tool, and ends."""
+    """Prints the version of torch-tricks, and exits."""
     if wanted:
         from importlib.metadata import PackageNotFoundError, version
 
@@ -176,7 +176,7 @@ HERE = Path()
 
 
 def examples(*commands: str) -> str:
-    """Returns the end of a command's help: lines that are not wrapped."""
+    """Returns examples for the end of a command's help, without line wrapping."""
     return "\n".join(["\b", "Examples:", *(f"  torch-tricks {c}" for c in commands)])
 
 
@@ -396,12 +396,12 @@ def status(
 
 
 def names_in(*listed: str) -> tuple[str, ...]:
-    """Splits lists with commas."""
+    """Splits lists at commas."""
     names = ",".join(listed).split(",")
     return tuple(name.strip() for name in names if name.strip())
 
 
 def can_ask() -> bool:
-    """Tells whether somebody is there to answer, at a terminal that can show the questions."""
+    """Returns whether prompts are possible, at a terminal."""
     there = sys.stdin.isatty() and sys.stdout.isatty()
     return there and os.environ.get("TERM") != "dumb"

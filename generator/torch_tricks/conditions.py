@@ -1,14 +1,13 @@
-"""The template as data: blocks of lines, each with the condition for a project to have it.
+"""Fast rendering: the template as blocks of lines with conditions.
 
-In a template every tag is an `if`, `elif`, `else` or `endif` alone on its line, and asks for
-nothing but what was chosen; one `for` goes through the tricks, and an `include` in it takes the
-section of each. So a file is a list of blocks of lines with conditions, and rendering is choosing
-among them: it gives what Copier gives, to the byte, in a hundredth of the time, as a test says for
-every construct that the template uses.
+In a template every tag is an `if`, `elif`, `else` or `endif` alone on its line, and depends only
+on the choices. One `for` loops over the tricks, and includes the section of each. So a file is a
+list of blocks of lines with conditions, and rendering selects blocks. The result equals Copier's to
+the byte, in a hundredth of the time; a test compares both for every construct of the template.
 
-A template may be a stranger's. Nothing here runs what it holds: a condition is made of the few
-operations in `ASKED`, a place is filled in only by an expression of a fixed set, and a file has
-a place inside the project. All else is an `UnknownConstruct`, which is left to Copier's sandbox.
+A template may be untrusted. No code of the template runs: conditions consist of the few operations
+in `ASKED`, placeholders are expressions of a fixed set, and files stay inside the project. Anything
+else is an `UnknownConstruct`, which Copier renders in its sandbox.
 """
 
 import ast
@@ -28,15 +27,15 @@ ANSWERS_FILE = ".copier-answers.yml"
 SUFFIX = ".jinja"
 
 Condition = tuple[tuple[str, bool], ...]
-"""Expressions, each with the value that it must have."""
+"""Expressions with their required values."""
 
 
 class UnknownConstruct(Exception):
-    """A template holds something that this module does not know."""
+    """A template has a construct that this module does not support."""
 
 
 class File(NamedTuple):
-    """A file of a template, as it is stored."""
+    """A file of a template, as stored."""
 
     content: bytes
     executable: bool = False
@@ -44,15 +43,15 @@ class File(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """Lines that stand under the same condition."""
+    """Lines with the same condition."""
 
     condition: Condition
     text: str
-    """With `{{ }}` where the project's names go."""
+    """Text, with `{{ }}` for placeholders."""
     path: str
-    """The file of the template that has them."""
+    """Path of the file in the template."""
     line: int
-    """Number of the first one in it."""
+    """Number of the first line in the file."""
 
 
 @dataclass(frozen=True)
@@ -60,31 +59,31 @@ class Source:
     """A file of the template."""
 
     path: str
-    """From the folder of the template, as it is called there."""
+    """Path in the folder of the template."""
     condition: Condition
-    """The condition for the project to have the file."""
+    """Condition of the file."""
     target: str
-    """Where it goes, with `{{ }}` where the project's names go."""
+    """Path in a project, with `{{ }}` for placeholders."""
     blocks: tuple[Block, ...]
     executable: bool
 
 
 @dataclass(frozen=True)
 class Template:
-    """All files, and what their conditions ask for that no question asks."""
+    """All files of a template, and the names in their conditions."""
 
     sources: tuple[Source, ...]
     computed: Mapping[str, str]
-    """Names with the conditions that they stand for, such as `distributed`."""
+    """Computed names with their conditions, such as `distributed`."""
     choices: tuple[str, ...]
     """The questions with choices, such as `parallel`."""
 
     def render(self, answers: Mapping[str, Any]) -> dict[str, str]:
-        """Returns the text of each file of a project, by its path.
+        """Renders the files of a project, by path.
 
         Args:
-            answers: `chosen`, the answers to questions with choices, and the names and texts
-                that Copier asks for; `recorded` is what the answers file holds.
+            answers: `chosen`, the answers to questions with choices, and the texts that Copier
+                prompts for; `recorded` is the content of the answers file.
         """
         names = {name: answers[name] for name in ("chosen", *self.choices)}
         for name, expression in self.computed.items():
@@ -108,20 +107,20 @@ class Template:
         return project
 
     def write(self, directory: Path, answers: Mapping[str, Any]) -> None:
-        """Writes a project into a folder, which is empty or not there yet."""
+        """Renders a project into an empty or new folder."""
         executable = {place_of(s, answers) for s in self.sources if s.executable}
         for name, text in self.render(answers).items():
             path = directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="")
             if name in executable:
-                # For whoever may read it, which the umask has decided.
+                # Readable by those whom the umask allows.
                 mode = path.stat().st_mode
                 path.chmod(mode | (mode & 0o444) >> 2)
 
 
 def files_in(directory: Path) -> dict[str, File]:
-    """Reads the files of a folder, by their paths in it with forward slashes."""
+    """Reads the files of a folder, by relative path with forward slashes."""
     return {
         path.relative_to(directory).as_posix(): File(
             path.read_bytes(), bool(path.stat().st_mode & 0o100)
@@ -132,10 +131,10 @@ def files_in(directory: Path) -> dict[str, File]:
 
 
 def read_template(files: Mapping[str, File], questions: Mapping[str, Any]) -> Template:
-    """Reads the files of a template.
+    """Parses the files of a template.
 
     Raises:
-        UnknownConstruct: one holds something else than whole-line conditions; it says where.
+        UnknownConstruct: a file has other tags than whole-line conditions.
     """
     rows = questions["catalogue"]["default"]
     computed = {
@@ -156,17 +155,17 @@ def read_template(files: Mapping[str, File], questions: Mapping[str, Any]) -> Te
 
 
 SECTIONS = "readme-sections"
-"""The folder of the files that README.md.jinja includes; no project has it."""
+"""The folder of the sections that README.md.jinja includes. No project has it."""
 
 OF_ROWS = re.compile(
     r"catalogue\.items\(\) \| selectattr\('0', 'in', chosen\) "
     r"\| selectattr\('1\.(\w+)', 'defined'\) \| list != \[\]"
 )
-"""Asks whether the row of a chosen trick has an entry."""
+"""Matches a test for an entry in the rows of chosen tricks."""
 
 
 def computed_condition(default: str, catalogue: Mapping[str, Any]) -> str:
-    """Returns what a computed question stands for, with the tricks whose rows it looks at."""
+    """Returns the condition of a computed question, with the tricks of matching rows."""
     expression = default.removeprefix("{{ ").removesuffix(" }}")
     if found := OF_ROWS.fullmatch(expression):
         names = [name for name, row in catalogue.items() if found[1] in row]
@@ -178,10 +177,10 @@ PART = re.compile(r"\{% if (?P<condition>.*?) %\}(?P<name>.*)\{% endif %\}(?P<re
 
 
 def place_of(source: Source, answers: Mapping[str, Any]) -> str:
-    """Returns where a file goes: a path inside the project.
+    """Returns the path of a file inside a project.
 
     Raises:
-        UnknownConstruct: its path would lead out of the project or into git's files, or be excluded.
+        UnknownConstruct: the path is outside of the project, in `.git`, or excluded.
     """
     place = fill(source.target, answers)
     parts = place.split("/")
@@ -194,38 +193,38 @@ def place_of(source: Source, answers: Mapping[str, Any]) -> str:
 
 
 def as_text(text: str) -> str:
-    """Returns a text in which nothing is to be filled in."""
+    """Returns a text without placeholders."""
     return re.sub(r"\{\{", '{{ "{{" }}', text)
 
 
 UNREAD = re.compile(r"\{[{%#]|\r")
-"""Jinja's syntax beside tags and places, and line endings that it changes."""
+"""Unsupported syntax of Jinja, and line endings that Jinja changes."""
 
 STRIPS = re.compile(r"-\}\}(?!\n?\Z)")
-"""Strips more than the newline at the end of a file, which `fill` strips."""
+"""A tag that would strip more than the last newline."""
 
 TAG = re.compile(r"\s*\{% (if|elif|else|endif|for|endfor|include)\b ?(.*?) ?%\}\n?")
 LOOP = "name in chosen"
 SECTION = f'"template/{SECTIONS}/" ~ name ~ ".md.jinja"'
-"""The file that the loop includes of a trick."""
+"""The include of a trick's section in the loop."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Turns the files of a template into blocks of lines."""
+    """Parses the files of a template into blocks of lines."""
 
     files: Mapping[str, File]
     catalogue: Mapping[str, Any]
     computed: Mapping[str, str]
 
     def source(self, path: str) -> Source:
-        """Reads one file: its path, part by part, and its blocks."""
+        """Parses one file: the parts of its path, and its blocks."""
         condition: list[tuple[str, bool]] = []
         parts = []
         for part in path.split("/"):
             if found := PART.fullmatch(part):
                 condition.append((found["condition"], True))
-                # Without what the condition is for, no name may be left.
+                # If the condition is false, no name may be left.
                 if found["rest"] not in ("", SUFFIX):
                     raise UnknownConstruct(path)
                 part = found["name"] + found["rest"]
@@ -244,7 +243,7 @@ class Reader:
         return Source(path, tuple(condition), target, blocks, executable)
 
     def section(self, name: str) -> Iterator[Block]:
-        """Yields the blocks that the loop includes of a trick."""
+        """Yields the blocks of a trick's section."""
         path = f"{SECTIONS}/{name}.md.jinja"
         if path not in self.files or "-}}" in self.text(path):
             raise UnknownConstruct(path)
@@ -258,13 +257,13 @@ class Reader:
 
 
 def split(text: str) -> list[str]:
-    """Returns the lines of a text, by newlines alone, as Jinja counts them."""
+    """Splits a text at newlines only, like Jinja."""
     return re.findall(r".*\n|.+", text)
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Some lines of a file, of which the first has the number `start`."""
+    """Lines of a file, from the number `start` on."""
 
     reader: Reader
     path: str
@@ -272,10 +271,10 @@ class Lines:
     start: int = 1
 
     def blocks(self, name: str | None = None) -> Iterator[Block]:
-        """Yields the blocks of the lines.
+        """Yields the blocks of these lines.
 
         Args:
-            name: the trick of the loop around them.
+            name: trick of the enclosing loop.
         """
         stack: Stack = []
         first = loop = None
@@ -313,7 +312,7 @@ class Lines:
         return Block(joined(stack), text, self.path, self.start + first)
 
     def unroll(self) -> Iterator[Block]:
-        """Yields the blocks of a loop's body for each trick, or for each of its choices."""
+        """Yields the blocks of a loop body for each trick, or for each choice of a trick."""
         catalogue, computed = self.reader.catalogue, self.reader.computed
         for name, row in catalogue.items():
             body = list(self.blocks(name))
@@ -340,11 +339,11 @@ class Lines:
 
 
 Stack = list[tuple[Condition, Condition]]
-"""For each `if` around a line: its condition now, and the condition of a later `else`."""
+"""For each enclosing `if`: the current condition, and that of a later `else`."""
 
 
 def change(stack: Stack, kind: str, asked: str) -> bool:
-    """Follows a tag; returns whether it is one that may stand here."""
+    """Applies a tag to the stack; returns whether the tag is valid here."""
     if kind == "if":
         stack.append((((asked, True),), ((asked, False),)))
         return True
@@ -361,14 +360,14 @@ def change(stack: Stack, kind: str, asked: str) -> bool:
 
 
 def under(stack: Stack, blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yields blocks that stand under tags."""
+    """Yields blocks with the conditions of enclosing tags."""
     around = joined(stack)
     for block in blocks:
         yield replace(block, condition=(*around, *block.condition))
 
 
 def joined(stack: Stack) -> Condition:
-    """Returns all that the tags around a line ask for."""
+    """Returns the conjunction of the conditions around a line."""
     return tuple(literal for now, _ in stack for literal in now)
 
 
@@ -377,15 +376,15 @@ ASKED = (
     *(ast.Compare, ast.In, ast.NotIn, ast.Eq, ast.NotEq),
     *(ast.Name, ast.Load, ast.Constant, ast.Tuple, ast.Subscript),
 )
-"""The syntax that a condition may have."""
+"""Supported syntax of conditions."""
 
 LONGEST = 300
-"""Parts of a condition at most: what is nested deeper, Python cannot go through."""
+"""Largest number of nodes in a condition, below the recursion limit of Python."""
 
 
 @cache
 def parse(expression: str) -> ast.expr:
-    """Returns the tree of a condition, which is the same in Jinja and in Python."""
+    """Parses a condition, in the common syntax of Jinja and Python."""
     try:
         tree = ast.parse(expression, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -405,10 +404,10 @@ def compiled(expression: str) -> CodeType:
 
 
 def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
-    """Returns the value of a condition.
+    """Evaluates a condition.
 
     Raises:
-        UnknownConstruct: it asks for something that there is not.
+        UnknownConstruct: the condition has an unknown name.
     """
     try:
         return eval(compiled(expression), {"__builtins__": {}}, dict(names))
@@ -419,10 +418,10 @@ def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
 def settle(
     condition: Condition, rest: Mapping[str, ast.expr | bool]
 ) -> Condition | None:
-    """Returns what is left to ask, or None if the condition cannot hold.
+    """Simplifies a condition by known names; returns None if it is false.
 
     Args:
-        rest: of each expression, what is left of it.
+        rest: simplified form of each expression.
     """
     if any(rest[expression] is (not wanted) for expression, wanted in condition):
         return None
@@ -434,7 +433,7 @@ def settle(
 
 
 def simplified(tree: ast.expr, known: Mapping[str, Any]) -> ast.expr | bool:
-    """Returns a condition without what the known names decide."""
+    """Simplifies a condition by the values of known names."""
     if isinstance(tree, ast.BoolOp):
         decisive = isinstance(tree.op, ast.Or)
         values = [simplified(value, known) for value in tree.values]
@@ -450,7 +449,7 @@ def simplified(tree: ast.expr, known: Mapping[str, Any]) -> ast.expr | bool:
 
 
 def names_in(tree: ast.expr) -> set[str]:
-    """Returns the names that a condition asks for."""
+    """Returns the names in a condition."""
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
@@ -474,11 +473,11 @@ PLACES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "_copier_answers | to_nice_yaml": lambda answers: as_yaml(answers["recorded"]),
     '"{{"': lambda answers: "{{",
 }
-"""The values to fill in, by their expressions."""
+"""Values of placeholders, by expression."""
 
 
 def fill(text: str, answers: Mapping[str, Any]) -> str:
-    """Fills in what a text has places for."""
+    """Fills the placeholders of a text."""
 
     def value(found: re.Match[str]) -> str:
         expression, strips, end = found.groups()
@@ -498,14 +497,14 @@ OF_TRICK: dict[str, Callable[[str, Mapping[str, Any], Any], str]] = {
         )
     ),
 }
-"""The values that the loop's body can show of its trick, by their expressions."""
+"""Values of a trick for the loop body, by expression."""
 
 
 def fill_known(text: str, known: Mapping[str, Any]) -> str:
-    """Fills in what a text says of the trick of a loop.
+    """Fills the placeholders for the trick of a loop.
 
     Raises:
-        UnknownConstruct: it says something else.
+        UnknownConstruct: an expression is not supported.
     """
 
     def value(found: re.Match[str]) -> str:
@@ -523,7 +522,7 @@ def fill_known(text: str, known: Mapping[str, Any]) -> str:
 
 
 def as_yaml(answers: Mapping[str, Any]) -> str:
-    """Writes answers as Copier does."""
+    """Formats answers as YAML, as Copier does."""
     import yaml
 
     return yaml.dump(
@@ -533,7 +532,7 @@ def as_yaml(answers: Mapping[str, Any]) -> str:
 
 @cache
 def own_template() -> Template:
-    """Returns the template that this version of the tool came with."""
+    """Returns the built-in template."""
     return read_template(files_in(own_file("template")), own_questions())
 
 
@@ -543,11 +542,11 @@ def choose(
     choices: Mapping[str, str],
     tricks: Sequence[str],
 ) -> list[str]:
-    """Returns what is chosen, as copier.yml computes it.
+    """Returns the chosen tricks, as copier.yml computes them.
 
     Args:
-        choices: the answers to the questions with choices.
-        tricks: those that were ticked, which the preset `custom` asks for.
+        choices: answers to questions with choices.
+        tricks: selected tricks, for the preset `custom`.
     """
     entries = choice_questions(questions)
 

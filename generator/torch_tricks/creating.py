@@ -1,4 +1,4 @@
-"""New projects."""
+"""Command new: creates a project."""
 
 import os
 import re
@@ -29,16 +29,16 @@ from torch_tricks.template import (
 
 NO_FILES_OF_ANYBODY = {".git", ".venv", "venv", ".idea", ".vscode", ".DS_Store"}
 NO_FILES_OF_ANYBODY |= {"lost+found"}
-"""Entries of git, editors and file systems, beside which a folder counts as empty."""
+"""Entries of git, editors and file systems that an empty folder may have."""
 
 
 FIRST = {"project_name", TASK, "preset"}
-"""The questions that are asked in every project."""
+"""The questions of every project."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A new project as the command line asks for it."""
+    """Options of the command line for a new project."""
 
     preset: str
     take: Sequence[str]
@@ -48,14 +48,14 @@ class Request:
 
     @property
     def to_ask(self) -> set[str]:
-        """The first questions: the name, the task and the preset, unless they were passed."""
+        """The first prompts: name, task and preset, unless passed."""
         given = {pair.partition("=")[0] for pair in self.data}
         given |= {"project_name"} if self.name else set()
         told = self.preset or self.take or self.leave or given - ABOUT_THE_PROJECT
         return ({"project_name"} if told else FIRST) - given
 
     def read(self, questions: Questions) -> tuple[dict[str, Any], list[str], list[str]]:
-        """Returns answers, and the tricks to add to the preset and to take from it.
+        """Returns the answers, the tricks to add to the preset, and the tricks to leave out.
 
         Raises:
             Refusal: there is no such question, answer or trick.
@@ -71,13 +71,13 @@ class Request:
 
 
 def create(dest: Path, request: Request, template: str, ref: str, ask: bool) -> None:
-    """Makes a project, at once or not at all, and says what to do next.
+    """Creates a project atomically, and prints the next steps.
 
-    Asks for the name, the task and the preset, and for the rest only if the preset is custom. If
-    tricks that are added to a preset or taken from it make a difference, it becomes custom.
+    Prompts for the name, the task and the preset, and for the rest only if the preset is custom. If
+    added or left out tricks change a preset, it becomes custom.
 
     Raises:
-        Refusal: something is there already, or a wish cannot be granted.
+        Refusal: the folder is not empty, or the options are invalid.
     """
     dest = dest.expanduser().absolute()
     check_is_free(dest)
@@ -86,11 +86,11 @@ def create(dest: Path, request: Request, template: str, ref: str, ask: bool) -> 
     with scratch_for(dest) as scratch:
 
         def attempt(answers: Mapping[str, Any], **options: Any) -> Rendering:
-            # In a folder of that name, as the project is called after it by default.
+            # In a folder of that name, which is the default name of the project.
             directory = Path(mkdtemp(dir=scratch)) / (dest.name or "project")
             if not is_own:
                 return render(source, version, directory, answers, **options)
-            # The tool has its own template: it needs neither a network nor git.
+            # The built-in template needs neither network nor git.
             if asked := options.pop("ask", ()):
                 known = ask_own(directory, answers, asked)
                 names = {*answers, *asked}.intersection(known)
@@ -101,7 +101,7 @@ def create(dest: Path, request: Request, template: str, ref: str, ask: bool) -> 
         first = attempt({}, ask=asked, files=False)
         questions = first.questions
         answers, take, leave = request.read(questions)
-        # An earlier template has no task.
+        # Older templates have no task.
         asked = (asked | {"project_name", "preset"}) & first.answers.keys()
         answers = {name: first.answers[name] for name in asked} | answers
         choose = ask and answers["preset"] == "custom" and not (take or leave)
@@ -118,7 +118,7 @@ def choose_template(template: str, ref: str) -> tuple[str, str | None]:
     """Returns the source of the template, and its version if it has versions."""
     source, version = default_source()
     if template:
-        # A relative path would be looked for from within the project when it is updated.
+        # An update would resolve a relative path from within the project.
         path = Path(template).expanduser()
         source = str(path.absolute()) if path.exists() else template
     if template and not is_repository(source) and Path(source).is_dir() and not ref:
@@ -130,10 +130,10 @@ def choose_template(template: str, ref: str) -> tuple[str, str | None]:
 
 
 def check_is_free(dest: Path) -> None:
-    """Makes sure that nothing of anybody is where a project is to come.
+    """Checks that the destination is free.
 
     Raises:
-        Refusal: there is a file, a link to nothing, or a folder with files.
+        Refusal: it is a file, a broken link, or a folder with files.
     """
     if os.path.lexists(dest) and not dest.is_dir():
         raise Refusal(f"{dest} exists already, and is no folder: choose another place")
@@ -148,7 +148,7 @@ def check_is_free(dest: Path) -> None:
 
 @contextmanager
 def scratch_for(dest: Path) -> Iterator[str]:
-    """Gives a temporary folder, which the message about a failure does not name."""
+    """Provides a temporary folder; errors name the destination instead."""
     place = gettempdir()
     try:
         with TemporaryDirectory(prefix="torch-tricks-") as scratch:
@@ -163,19 +163,19 @@ def scratch_for(dest: Path) -> Iterator[str]:
 
 
 def move_into_place(directory: Path, dest: Path) -> None:
-    """Moves a project to where nothing is, or into an empty folder, or leaves nothing behind.
+    """Moves a project to a new path or into an empty folder, completely or not at all.
 
-    A folder that is there stays: it may be a link or another disk, or a shell may stand in it.
+    An existing folder is kept: it may be a link, another disk, or the folder of a shell.
 
     Raises:
-        Refusal: it cannot be written there.
+        Refusal: the project cannot be written.
     """
     home = dest if dest.is_dir() else dest.parent
     made = [path for path in (home, *home.parents) if not path.exists()]
     moved: list[Path] = []
     try:
         home.mkdir(parents=True, exist_ok=True)
-        # From another disk nothing moves in one step: it is copied beside its place first.
+        # A move from another disk is not atomic: the project is copied beside its place first.
         with TemporaryDirectory(prefix=".torch-tricks-", dir=home) as beside:
             copy = Path(shutil.move(directory, beside))
             if home != dest:
@@ -194,7 +194,7 @@ def move_into_place(directory: Path, dest: Path) -> None:
             with suppress(OSError):
                 folder.rmdir()
         if isinstance(error, OSError):
-            # Many files that cannot be copied are one error with a list.
+            # shutil raises one error for all files that cannot be copied.
             reasons = re.findall(r"\[Errno \d+\] ([^:]+)", str(error))
             raise Refusal(
                 f"{dest} cannot be made ({reasons[0] if reasons else error}): choose another "
@@ -214,7 +214,7 @@ def first_commit(dest: Path) -> tuple[str, str]:
             ).returncode
         )
     except (GitError, Refusal):
-        # There is no repository, or no git.
+        # No repository, or no git.
         ignored = True
     if ignored:
         return 'git init && git add -A && git commit -m "Start"', ""
@@ -226,7 +226,7 @@ def first_commit(dest: Path) -> tuple[str, str]:
 
 
 def print_next_steps(rendering: Rendering, dest: Path) -> None:
-    """Prints what was made and how to go on."""
+    """Prints the new project and the next steps."""
     name, tricks = rendering.answers["project_name"], ", ".join(rendering.tricks)
     folder = os.path.relpath(dest)
     package = rendering.answers["package_name"]

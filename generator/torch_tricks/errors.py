@@ -1,5 +1,5 @@
-"""The error that ends a command early."""
+"""Refusal: an error of the user, printed as one line."""
 
 
 class Refusal(Exception):
-    """A command that cannot be carried out; the message is one line with the remedy."""
+    """A command cannot run. The message is one line with the remedy."""

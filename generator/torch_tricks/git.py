@@ -1,4 +1,4 @@
-"""Git, as far as the tool needs it: commands, file listings, and a throwaway repository."""
+"""Git commands, and a temporary repository for merges."""
 
 import os
 import subprocess
@@ -18,17 +18,17 @@ OF_ANOTHER_REPOSITORY = (
     "GIT_NAMESPACE",
     "GIT_PREFIX",
 )
-"""Variables that git sets for its hooks, which would lead the tool to the wrong repository."""
+"""Variables of git hooks, which would select the wrong repository."""
 
 SETTINGS = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
-"""Messages that can be told apart, and no lock on the index for mere looking: a kill would leave
-it there, and keep the undo command from working."""
+"""English messages, and no lock of the index for reading: after a kill, a lock would block the
+undo command."""
 
 USAGE = 129
-"""Git's exit code for an option that it does not know."""
+"""Exit code of git for an unknown option."""
 
 FAULTS = ("fatal: ", "error: ")
-"""How git begins the line that says why it failed."""
+"""Beginning of git's line with the cause of a failure."""
 
 IDENTITY = {
     f"GIT_{who}_{what}": value
@@ -38,7 +38,7 @@ IDENTITY = {
 
 
 class GitError(Exception):
-    """A git command failed; the message is the line that says why."""
+    """A git command failed. The message is the cause."""
 
 
 class Entry(NamedTuple):
@@ -47,7 +47,7 @@ class Entry(NamedTuple):
     mode: str
     """Type and permissions in octal, such as 100644."""
     oid: str
-    """The name of its content."""
+    """Object ID of the content."""
 
     @property
     def is_file(self) -> bool:
@@ -59,7 +59,7 @@ Tree = dict[str, Entry]
 
 
 def forget_other_repositories() -> None:
-    """Drops the variables by which a caller such as a hook points git elsewhere."""
+    """Removes environment variables that point git to another repository."""
     for name in OF_ANOTHER_REPOSITORY:
         os.environ.pop(name, None)
 
@@ -74,8 +74,8 @@ def run_git(
     """Runs git, without the hooks and the file system monitor of the repository.
 
     Raises:
-        GitError: the exit code is not among those allowed.
-        Refusal: there is no git.
+        GitError: the exit code is not allowed.
+        Refusal: git is not installed.
     """
     command = [
         "git",
@@ -103,43 +103,43 @@ def run_git(
 
 
 def reason(stderr: str) -> str:
-    """Returns what git's messages say is wrong, with git's own remedy, in one line."""
+    """Returns the cause and remedy in git's messages as one line."""
     lines = [line.strip() for line in stderr.splitlines()]
     lines = [line for line in lines if line and not line.startswith("hint:")]
     faults = [n for n, line in enumerate(lines) if line.startswith(FAULTS)]
     if faults:
-        # What follows the first one explains it, up to the next one.
+        # The lines up to the next cause explain the first.
         lines = lines[faults[0] : faults[1] if faults[1:] else None]
     line = " ".join(lines) or "git failed"
     return line.removeprefix(FAULTS[0]).removeprefix(FAULTS[1])
 
 
 def git_bytes(*arguments: str | Path, **options: Any) -> bytes:
-    """Runs git like `run_git`, and returns what it printed."""
+    """Runs git like `run_git`, and returns the output as bytes."""
     return run_git(*arguments, **options).stdout
 
 
 def git(*arguments: str | Path, **options: Any) -> str:
-    """Runs git like `run_git`, and returns what it printed, less the last newline."""
+    """Runs git like `run_git`, and returns the output without the last newline."""
     return os.fsdecode(git_bytes(*arguments, **options)).removesuffix("\n")
 
 
 def quoted(path: Path) -> str:
-    """Returns a path as git reads it from a list that is separated by colons."""
+    """Quotes a path for a colon-separated list of git."""
     escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def nul_separated(output: bytes) -> list[str]:
-    """Splits what a git command prints under -z."""
+    """Splits the output of git with -z."""
     return [os.fsdecode(part) for part in output.split(b"\0") if part]
 
 
 def check_not_bare(folder: Path) -> None:
-    """Makes sure that git would not take a folder's configuration from files in it.
+    """Refuses bare repositories, whose configuration may be untrusted.
 
-    Whoever commits a bare repository as files, in another one, chooses its configuration, and by
-    that programs that git runs where it looks at working trees. No `.git` can be committed.
+    A bare repository can be committed as files in another repository. Its configuration could make
+    git run programs. A `.git` folder cannot be committed.
 
     Raises:
         Refusal: the folder is a bare repository, or in one.
@@ -156,18 +156,18 @@ def check_not_bare(folder: Path) -> None:
 
 
 class Scratch:
-    """A repository to build trees and merge them in, of which nothing remains.
+    """A temporary repository to build and merge trees.
 
-    It sees none of the user's configuration, so that line endings, signatures, merge drivers
-    and identities cannot change what comes out.
+    It ignores the user's configuration, so that line endings, signatures, merge drivers and
+    identities do not change the result.
     """
 
     def __init__(self, directory: Path, borrow_from: Path | None = None) -> None:
-        """Makes an empty repository in a directory, beside other things.
+        """Creates an empty repository in a directory.
 
         Args:
-            directory: an existing directory that is nobody else's.
-            borrow_from: a repository whose objects can be read as if they were here.
+            directory: existing directory for this repository only.
+            borrow_from: repository whose objects are readable from here.
         """
         self.directory = directory / "scratch"
         self.repository = self.directory / "git"
@@ -188,7 +188,7 @@ class Scratch:
         options = ["--quiet", "--template="]
         if borrow_from is not None:
             kind = git("rev-parse", "--show-object-format", cwd=borrow_from)
-            # Git before 2.28 knows neither the option nor another kind.
+            # Git before 2.28 has neither the option nor another format.
             options += [f"--object-format={kind}"] if kind != "sha1" else []
         git("init", *options, env=self.env)
         if borrow_from is not None:
@@ -197,18 +197,18 @@ class Scratch:
 
     @property
     def objects(self) -> Path:
-        """The directory of what was written here."""
+        """Directory of the objects of this repository."""
         return self.repository / "objects"
 
     def borrow(self, objects: Path) -> None:
-        """Makes the objects of another repository readable."""
+        """Makes the objects of another repository readable from here."""
         self.env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = quoted(objects)
 
     def git(self, *arguments: str | Path, **options: Any) -> str:
         return git(*arguments, cwd=self.worktree, env=self.env, **options)
 
     def add_directory(self, directory: Path) -> str:
-        """Stores a directory, files that git would ignore included; returns its tree."""
+        """Stores a directory with ignored files; returns its tree."""
         index = self.directory / "index-of-directory"
         env = {
             **self.env,
@@ -222,7 +222,7 @@ class Scratch:
             index.unlink(missing_ok=True)
 
     def files(self, tree: str) -> Tree:
-        """Lists the files of a tree with their paths."""
+        """Lists the files of a tree by path."""
         output = git_bytes("ls-tree", "-r", "-z", tree, env=self.env)
         listed = (line.split("\t", 1) for line in nul_separated(output))
         return {path: Entry(*about.split()[::2]) for about, path in listed}
@@ -252,7 +252,7 @@ class Scratch:
         index.unlink()
 
     def commit(self, tree: str, *parents: str) -> str:
-        """Stores a commit of a tree; returns its name."""
+        """Stores a commit of a tree; returns its ID."""
         options = [option for parent in parents for option in ("-p", parent)]
         return self.git("commit-tree", tree, *options, "-m", "scratch")
 
@@ -267,31 +267,31 @@ class Scratch:
         return [int(line) for line in self.git(*command, input=oids).split()]
 
     def write(self, content: bytes) -> str:
-        """Stores the content of a file; returns its name."""
+        """Stores the content of a file; returns its ID."""
         return self.git("hash-object", "-w", "--stdin", input=content)
 
     def diff(self, before: str, after: str, color: bool) -> str:
-        """Returns the unified diff between two trees, renamed files as such."""
+        """Returns the unified diff between two trees, with renames."""
         colored = "--color=always" if color else "--color=never"
         return self.git("diff-tree", "-r", "-p", "-M", colored, before, after)
 
     def renames(self, before: str, after: str) -> dict[str, str]:
-        """Returns the files that were renamed between two trees: old path to new path."""
+        """Returns the renamed files between two trees: old path to new path."""
         command = ("diff-tree", "-r", "-z", "-M", "--diff-filter=R", "--name-status")
         output = git_bytes(*command, before, after, env=self.env)
         parts = nul_separated(output)
         return dict(zip(parts[1::3], parts[2::3], strict=True))
 
     def merge(self, base: str, ours: str, theirs: str) -> dict[str, dict[int, Entry]]:
-        """Merges the trees of two sides that come from one; returns the merged index.
+        """Three-way merge of trees; returns the merged index.
 
-        For each path the entries by stage: 0 alone where the merge was clean, else those of
-        1 the base, 2 ours and 3 theirs that there are.
+        The entries of each path by stage: only 0 after a clean merge, else 1 (base), 2 (ours)
+        and 3 (theirs), as far as they exist.
         """
         start = self.commit(base)
         self.git("update-ref", "HEAD", self.commit(ours, start))
         self.git("read-tree", "--reset", "-u", "HEAD")
-        # The owner's new files stay where they are, even if the files around them move.
+        # New files of the owner do not move, even if neighbouring files move.
         self.git(
             *("-c", "merge.directoryRenames=false"),
             *("merge", "--quiet", "--no-commit", "--no-ff", "-m", "scratch"),
@@ -307,9 +307,9 @@ class Scratch:
         return merged
 
     def merge_file(self, ours: bytes, base: bytes, theirs: bytes) -> tuple[bytes, bool]:
-        """Merges the text of one file; returns the result and whether it has markers.
+        """Three-way merge of a text file; returns the result, and whether it has conflicts.
 
-        The markers carry the labels that Copier gives them, and hold the common ancestor, too.
+        The markers have the labels of Copier, and include the common ancestor.
 
         Raises:
             GitError: the content is binary.
@@ -320,11 +320,11 @@ class Scratch:
             paths.append(self.directory / f"merge-file {label}")
             paths[-1].write_bytes(content)
         options = [option for label in labels for option in ("-L", label)]
-        # The exit code is the number of conflicts, or 255 for what is not text.
+        # The exit code is the number of conflicts, or 255 for binary content.
         for style in ("--zdiff3", "--diff3"):
             command = ("merge-file", "-p", style, *options, *paths)
             result = run_git(*command, env=self.env, allowed=(*range(128), USAGE))
-            # Git before 2.35 knows only the second style.
+            # Git before 2.35 has only the second style.
             if result.returncode != USAGE:
                 break
         return result.stdout, result.returncode > 0

@@ -1,9 +1,9 @@
-"""Changes to a project that lose nothing: a three-way merge, worked out aside and then applied.
+"""Lossless changes to a project: a three-way merge, planned first and then applied.
 
-Three copies of the project meet: the base, which the template gave when it was last updated; the
-owner's, as committed; and the new one. Git merges them in a scratch repository. What git cannot
-decide is decided here, so that each line of the owner's ends up in the project, between conflict
-markers, or in a file that is kept aside.
+Git merges three copies of the project in a scratch repository: the base, as rendered at the last
+update; the owner's, as committed; and the new rendering. This module settles unmerged files, so
+that each line of the owner ends up in the project, between conflict markers, or in a file that is
+kept aside.
 """
 
 import ast
@@ -23,15 +23,15 @@ from torch_tricks.project import Project, is_free_for_folder, parents
 from torch_tricks.template import ANSWERS_FILE, Rendering
 
 KEPT = "kept-aside"
-"""The folder of what is kept aside: outside of the package, so that it is not built into it."""
+"""Folder of files that are kept aside, outside of the package and its builds."""
 
 BASE, OURS, THEIRS = 1, 2, 3
-"""Git's stages of an unmerged file."""
+"""Stages of an unmerged file in git."""
 
 
 @dataclass
 class Plan:
-    """The changes of an update to the files of a project."""
+    """Planned changes to the files of a project."""
 
     project: Project
     scratch: Scratch
@@ -40,19 +40,19 @@ class Plan:
     after: Tree
     """The project as it will be."""
     conflicts: dict[str, dict[int, Entry]] = field(default_factory=dict)
-    """The entries by stage of each file that the owner must look at."""
+    """Entries by stage of each file with conflicts."""
     kept: dict[str, str] = field(default_factory=dict)
-    """Copies of the owner's files, and what they are copies of."""
+    """Copies of the owner's files, with the original paths."""
     renamed: dict[str, str] = field(default_factory=dict)
     """Files that the template renamed: old path to new path."""
     followed: dict[str, str] = field(default_factory=dict)
-    """Folders that the owner moved, and so the template's files too: old path to new path."""
+    """Folders that the owner moved, with files of the template: old path to new path."""
     missing: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Modules that are no longer where a file imports them: the reason, and that file."""
+    """Modules that an import no longer finds: the reason, and the importing file."""
 
     @property
     def written(self) -> list[str]:
-        """The files whose content or mode changes, new ones included."""
+        """Files with new or changed content or mode."""
         return sorted(
             p for p, entry in self.after.items() if self.before.get(p) != entry
         )
@@ -67,21 +67,21 @@ class Plan:
 
     @property
     def needs_a_look(self) -> bool:
-        """Whether the owner has something to decide."""
+        """Whether the owner must resolve something."""
         return bool(self.conflicts or self.kept or self.missing)
 
     def check(self) -> None:
-        """Makes sure that git can bring back all that the change overwrites.
+        """Checks that git can restore all overwritten files.
 
         Raises:
-            Refusal: it does not know something, or not its newest edits.
+            Refusal: a file is untracked, or has uncommitted edits.
         """
         self.project.check_committed()
         changed = [path for path in self.written if path in self.before]
         self.project.check_can_write([*changed, *self.removed], self.added)
 
     def lines(self) -> Iterator[str]:
-        """Says what happens to each file, one a line."""
+        """Yields a line about the change of each file."""
         seen = self.project.seen
         new_names = {new: old for old, new in self.renamed.items()}
         touched = {*self.written, *self.removed, *self.conflicts, *self.kept}
@@ -117,7 +117,7 @@ class Plan:
 
 @contextmanager
 def scratch_for(project: Project) -> Iterator[tuple[Scratch, Path]]:
-    """Gives a scratch repository that reads the project's objects, and a directory beside it."""
+    """Provides a scratch repository with the project's objects, and a directory beside it."""
     with TemporaryDirectory(prefix="torch-tricks-") as name:
         yield Scratch(Path(name), borrow_from=project.directory), Path(name)
 
@@ -125,10 +125,10 @@ def scratch_for(project: Project) -> Iterator[tuple[Scratch, Path]]:
 def render_base(
     project: Project, scratch: Scratch, aside: Path
 ) -> tuple[Project, Rendering]:
-    """Renders the project as the template gave it, under the name that its package has now.
+    """Renders the project at its recorded version, with the current name of its package.
 
-    If the owner renamed the package's folder, what is rendered from the project returned
-    imports the package by its new name, where the template allows that name.
+    If the owner renamed the folder of the package, renderings of the returned project import the
+    package by its new name, if the template allows it.
     """
     base = project.render(aside)
     package = base.answers["package_name"]
@@ -143,16 +143,16 @@ def render_base(
 
 
 def plan_update(project: Project, scratch: Scratch, base: Path, new: Path) -> Plan:
-    """Works out what becomes of a project, and leaves it alone.
+    """Plans the changes of an update, without changing the project.
 
     Args:
-        project: the project, in which everything is committed.
-        scratch: a repository that can read the project's objects.
-        base: the project as rendered from its recorded answers and version.
-        new: the project as it is to be, as rendered.
+        project: project without uncommitted changes.
+        scratch: repository with access to the project's objects.
+        base: rendering of the recorded answers and version.
+        new: rendering of the new answers and version.
 
     Raises:
-        Refusal: something would have to be overwritten, or git cannot merge folders and files.
+        Refusal: a file would be overwritten, or git cannot merge folders and files.
     """
     trees = {
         BASE: scratch.files(scratch.add_directory(base)),
@@ -195,11 +195,11 @@ def plan_update(project: Project, scratch: Scratch, base: Path, new: Path) -> Pl
 def _name_files(
     plan: Plan, by_owner: Mapping[str, str], by_template: Mapping[str, str]
 ) -> None:
-    """Calls files that are kept or renamed what their owner called them.
+    """Gives kept and renamed files their paths from the owner.
 
     Args:
-        by_owner: the files that the owner renamed: old path to new path.
-        by_template: the files that the template renamed.
+        by_owner: files that the owner renamed: old path to new path.
+        by_template: files that the template renamed.
     """
     own_names = {new: old for old, new in by_owner.items()}
     plan.kept = {path: own_names.get(old, old) for path, old in plan.kept.items()}
@@ -214,8 +214,8 @@ def _name_files(
 def moved_folders(scratch: Scratch, base: Tree, ours: Tree) -> dict[str, str]:
     """Returns the folders of the template that the owner moved: old path to new path.
 
-    As git's merge finds them: nothing is left in the old folder, and most of its renamed files
-    are in one other folder. A folder that moved within another one is not listed.
+    The rule is that of git's merge: the old folder is empty, and most of its renamed files are in
+    one other folder. A folder that moved inside a moved folder is not listed.
     """
     if base.keys() <= ours.keys():
         return {}
@@ -241,9 +241,9 @@ def moved_folders(scratch: Scratch, base: Tree, ours: Tree) -> dict[str, str]:
 def renamed_by_owner(
     scratch: Scratch, base: Tree, ours: Tree
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns where each file of the template belongs, and what the owner renamed.
+    """Returns the current paths of the template's files, and the owner's renames.
 
-    The second has folders and, where no folder says it, files: old path to new path.
+    The renames are folders, and files outside of renamed folders: old path to new path.
     """
     moved = moved_folders(scratch, base, ours)
     places = _places(base, moved)
@@ -256,7 +256,7 @@ def renamed_by_owner(
 
 
 def _place(path: str, moved: Mapping[str, str]) -> str:
-    """Returns where a path is now that folders have moved."""
+    """Returns a path after the moves of folders."""
     for folder in (path, *parents(path)):
         if folder in moved:
             return str(PurePosixPath(moved[folder]) / path[len(folder) + 1 :])
@@ -264,7 +264,7 @@ def _place(path: str, moved: Mapping[str, str]) -> str:
 
 
 def _places(paths: Iterable[str], moved: Mapping[str, str]) -> dict[str, str]:
-    """Returns where the template's files belong; two of them never belong in one place."""
+    """Returns the current paths of the template's files, which stay distinct."""
     places = {path: _place(path, moved) for path in paths}
     taken = {path for path, place in places.items() if path == place}
     for path in sorted(places.keys() - taken):
@@ -275,10 +275,10 @@ def _places(paths: Iterable[str], moved: Mapping[str, str]) -> dict[str, str]:
 
 
 def _needed(scratch: Scratch, base: Tree, ours: Tree, theirs: Tree) -> Tree:
-    """Returns the owner's files that the merge must know; the others stay what they are.
+    """Returns the owner's files that the merge needs.
 
-    These are the files where the template has one, those in the way of its folders, and those
-    that may be renamed ones of the template. A project can hold gigabytes of others.
+    These are files at paths of the template, files in the way of its folders, and possibly renamed
+    files. A project can hold gigabytes of other files, which do not change.
     """
     paths = base.keys() | theirs.keys()
     folders = {folder for path in paths for folder in parents(path)}
@@ -290,7 +290,7 @@ def _needed(scratch: Scratch, base: Tree, ours: Tree, theirs: Tree) -> Tree:
     if gone := scratch.sizes(base[path] for path in base.keys() - ours.keys()):
         others = [path for path in ours if path not in needed and ours[path].is_file]
         sizes = scratch.sizes(ours[path] for path in others)
-        # Git takes a file for a renamed one if half of the larger is in both.
+        # Git detects a rename if both files share half of the larger file.
         needed |= {
             path
             for path, size in zip(others, sizes, strict=True)
@@ -300,10 +300,10 @@ def _needed(scratch: Scratch, base: Tree, ours: Tree, theirs: Tree) -> Tree:
 
 
 def _follow_line_endings(scratch: Scratch, trees: dict[int, Tree]) -> None:
-    """Gives the template's sides of a file CRLF where the owner's has it throughout.
+    """Converts the template's sides to CRLF, for files with CRLF throughout.
 
-    Else each line of such a file would differ, and be in a conflict. New files get CRLF where
-    most files of the template have it by now.
+    Otherwise each line would be a conflict. New files get CRLF if most files of the project
+    have it.
     """
     base, ours, theirs = trees[BASE], trees[OURS], trees[THEIRS]
     pairs = {path: path for path in base.keys() & ours.keys()}
@@ -327,12 +327,12 @@ def _follow_line_endings(scratch: Scratch, trees: dict[int, Tree]) -> None:
 
 
 def _has_crlf(content: bytes) -> bool:
-    """Tells whether all lines of a text end in CRLF."""
+    """Returns whether all lines of a text end in CRLF."""
     return b"\r\n" in content and content.count(b"\n") == content.count(b"\r\n")
 
 
 def _with_crlf(scratch: Scratch, entry: Entry) -> Entry:
-    """Returns a text of the template with CRLF as its line endings."""
+    """Returns a text of the template with CRLF line endings."""
     text = scratch.read(entry)
     if b"\r" in text or b"\0" in text:
         return entry
@@ -344,7 +344,7 @@ def _decide(
 ) -> None:
     """Settles a file that git left unmerged."""
     if not any(path in tree for tree in trees.values()):
-        # Git moves a file that meets a folder, or a link that meets a file, to path~side.
+        # Git moves a file that collides with a folder, or a link with a file, to path~side.
         place = plan.project.seen(path.rpartition("~")[0])
         raise Refusal(
             f"{place} is one kind of thing (file, folder or link) in the project and another "
@@ -353,25 +353,25 @@ def _decide(
     if OURS in stages and THEIRS in stages:
         _merge_content(plan, path, stages)
     elif OURS in stages and path in trees[BASE]:
-        # The template has removed a file that the owner edited.
+        # Removed by the template, edited by the owner.
         _keep_aside(plan, path, trees[OURS][path])
     elif OURS in stages:
-        # The template has removed or renamed a file that the owner renamed.
+        # Removed or renamed by the template, renamed by the owner.
         plan.after[path] = trees[OURS][path]
         plan.kept[path] = path
     elif THEIRS in stages and path not in trees[BASE]:
-        # The template has renamed a file that the owner deleted or renamed.
+        # Renamed by the template, deleted or renamed by the owner.
         plan.after[path] = trees[THEIRS][path]
-    # What is left is a file that the owner deleted: it stays deleted.
+    # Deleted by the owner: it stays deleted.
 
 
 def _merge_content(plan: Plan, path: str, stages: dict[int, Entry]) -> None:
-    """Merges a file that both sides have changed or added, with markers where they disagree."""
+    """Merges a file that both sides changed or added, with conflict markers."""
     scratch, ours = plan.scratch, stages[OURS]
     plan.after[path] = ours
     if ours.is_file and stages[THEIRS].is_file:
         base = scratch.read(stages[BASE]) if BASE in stages else b""
-        # What is not text stays the owner's, and git has the other side.
+        # Binary files stay the owner's. Git has the other side.
         with suppress(GitError):
             content, disagree = scratch.merge_file(
                 scratch.read(ours), base, scratch.read(stages[THEIRS])
@@ -383,7 +383,7 @@ def _merge_content(plan: Plan, path: str, stages: dict[int, Entry]) -> None:
 
 
 def _keep_aside(plan: Plan, path: str, entry: Entry) -> None:
-    """Puts a copy of the owner's file where neither Python nor its tools take it for code."""
+    """Keeps a copy of the owner's file, under a name that Python and its tools ignore."""
     taken, here = {*plan.before, *plan.after}, plan.project.directory
     folders = (f for f in _numbered(KEPT) if f not in taken)
     folder = next(f for f in folders if is_free_for_folder(here / f))
@@ -402,9 +402,9 @@ def _numbered(name: str) -> Iterator[str]:
 
 
 def _has_own_lines(ours: bytes, base: bytes, new: bytes) -> bool:
-    """Tells whether the owner wrote into the answers file what no version of it has.
+    """Returns whether the answers file has lines of the owner that no rendering has.
 
-    A hand-edited answer does not count: the base and the new version are rendered with it.
+    Hand-edited answers do not count: base and new version are rendered with them.
     """
     own = {*ours.splitlines()} - {*base.splitlines(), *new.splitlines()}
     return any(
@@ -418,16 +418,16 @@ def _missing(
     places: Mapping[str, str],
     names_now: Mapping[str, str],
 ) -> dict[str, tuple[str, str]]:
-    """Returns the modules that some file imports, and that are not where it looks.
+    """Returns imported modules that the import no longer finds.
 
     Args:
-        places: where the template's files belong now that folders have moved.
-        names_now: files that the owner renamed within a folder: old path to new path.
+        places: paths of the template's files after the moves of folders.
+        names_now: files that the owner renamed in a folder: old path to new path.
     """
     seen = plan.project.seen
     present = {module for path in plan.after for module in _modules(path)}
     for path, place in places.items():
-        # A folder that was moved as it is, as into src/, is imported as before.
+        # A folder that keeps its name, as in src/, is imported as before.
         if place in plan.after and place.endswith(f"/{path}"):
             present.update(_modules(path))
     gone = {
@@ -454,10 +454,10 @@ def _missing(
 
 
 def _imports_of(plan: Plan, trees: dict[int, Tree], path: str) -> set[str]:
-    """Returns what a file of the project imports after the change."""
+    """Returns the imports of a file of the project after the change."""
     imports = _imports(path, plan.scratch.read(plan.after[path]))
     if imports is None and path in trees[THEIRS]:
-        # With conflict markers, or broken, it is no Python: read the owner's and what is new.
+        # With conflict markers or errors, it is no Python: read both sides instead.
         ours, base, theirs = (
             (path in tree and _imports(path, plan.scratch.read(tree[path]))) or set()
             for tree in (trees[OURS], trees[BASE], trees[THEIRS])
@@ -467,7 +467,7 @@ def _imports_of(plan: Plan, trees: dict[int, Tree], path: str) -> set[str]:
 
 
 def _modules(path: str) -> list[str]:
-    """Returns what a file can be imported as, and the packages that it is in."""
+    """Returns the module names of a file, and its packages."""
     parts = PurePosixPath(path).with_suffix("").parts
     if parts[-1] == "__init__":
         parts = parts[:-1]
@@ -475,9 +475,9 @@ def _modules(path: str) -> list[str]:
 
 
 def _imports(path: str, code: bytes) -> set[str] | None:
-    """Returns the dotted names that a file imports, and those that may be attributes.
+    """Returns the dotted names in the imports of a file, which may include attributes.
 
-    None if the file is no Python.
+    Returns None if the file is not Python.
     """
     try:
         tree = ast.parse(code)
@@ -495,26 +495,25 @@ def _imports(path: str, code: bytes) -> set[str] | None:
 
 
 def apply(project: Project, plan: Plan) -> None:
-    """Writes what is planned into the project, uncommitted.
+    """Applies a plan to the project, without a commit.
 
-    Git's index comes first, in one step: from then on it lists each file that may be written,
-    so that the project's undo command brings everything back at any moment. If writing fails,
-    that is done here.
+    Git's index is replaced first, atomically. It lists each file to be written, so that the
+    project's undo command works at any moment. If writing fails, the changes are undone here.
 
     Raises:
-        Refusal: writing failed, and so did going back.
+        Refusal: writing failed, and so did the undo.
     """
     files = plan.scratch.directory / "final"
     final = _index_of_written(project, plan)
-    # Written aside first: should a filter of the owner's fail, it fails here.
+    # Written aside first: a failing filter of the owner fails here.
     options = ("--all", "--force", f"--prefix={files}/")
     git("checkout-index", *options, cwd=project.top, env=final)
     index = _index_with_undo(project, plan, files)
-    # Somebody may have saved a file in the meantime.
+    # A file may have been saved in the meantime.
     plan.check()
     try:
         _replace_index(project, index)
-        # Git writes the files, as it knows the owner's line endings and filters.
+        # Git writes the files, with the owner's line endings and filters.
         git("checkout-index", "--all", "--force", cwd=project.top, env=final)
         _remove(project, plan.removed)
     except BaseException as error:
@@ -529,7 +528,7 @@ def apply(project: Project, plan: Plan) -> None:
 
 
 def _remove(project: Project, paths: list[str]) -> None:
-    """Removes files, and the folders that they leave empty."""
+    """Removes files, and folders that become empty."""
     for path in paths:
         (project.directory / path).unlink(missing_ok=True)
         for parent in PurePosixPath(path).parents[:-1]:
@@ -538,7 +537,7 @@ def _remove(project: Project, paths: list[str]) -> None:
 
 
 def _index_of_written(project: Project, plan: Plan) -> dict[str, str]:
-    """Makes an index of the new content; returns the variables by which git reads it."""
+    """Makes an index of the new content; returns the environment variables for git."""
     env = {
         "GIT_INDEX_FILE": str(plan.scratch.directory / "index-of-written"),
         "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted(plan.scratch.objects),
@@ -549,10 +548,10 @@ def _index_of_written(project: Project, plan: Plan) -> dict[str, str]:
 
 
 def _index_with_undo(project: Project, plan: Plan, files: Path) -> Path:
-    """Makes the index that the project gets; returns its path.
+    """Makes the new index of the project; returns its path.
 
     Changed and deleted files are as committed, so that `git diff` shows the change. Conflicts are
-    unmerged. New files are staged: undoing removes them, and `git stash` takes them along.
+    unmerged. New files are staged: the undo command removes them, and `git stash` includes them.
     """
     index = plan.scratch.directory / "index-with-undo"
     shutil.copyfile(project.git_directory / "index", index)
@@ -589,7 +588,7 @@ def _add_to_index(project: Project, lines: list[str], env: dict[str, str]) -> No
 
 
 def _replace_index(project: Project, index: Path) -> None:
-    """Gives git another index, in one step that leaves no lock behind when it is killed."""
+    """Replaces git's index atomically, without a lock that a kill would leave behind."""
     current = project.git_directory / "index"
     aside = current.with_name("index.torch-tricks")
     with open(aside, "wb") as file:

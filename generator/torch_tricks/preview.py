@@ -1,11 +1,11 @@
-"""Projects rendered without Copier, in a tenth of its time.
+"""Rendering of projects without Copier, in a tenth of the time.
 
-This is for the template that the tool came with, and for versions of others that are at hand in a
-repository on this disk or in the cache. What `conditions.py` does not know, and answers that need a
-correction, give `None`: Copier has its say.
+It works for the built-in template, and for versions in a repository on this disk or in the cache.
+For unsupported constructs and for answers that need a correction, functions return `None`, and
+Copier renders.
 
-Expressions of `copier.yml`, which may be a stranger's, are evaluated in Jinja's sandbox, as
-Copier does it.
+Expressions of `copier.yml`, which may be untrusted, are evaluated in Jinja's sandbox, as Copier
+does.
 """
 
 from collections.abc import Mapping
@@ -30,20 +30,20 @@ from torch_tricks.template import Rendering
 
 KNOWN = ("_subdirectory", "_envops", "choice_questions", "choice_answers")
 KNOWN += ("refusals", "preset_tricks", "chosen")
-"""Entries that must equal the tool's own: this module and `conditions.choose` rely on them."""
+"""Entries that must equal the built-in template's, for this module and `conditions.choose`."""
 
 FREE = {"help", "placeholder", "default"}
-"""Entries of a question that may differ from the tool's own."""
+"""Entries of a question that may differ from the built-in template's."""
 
 OF_NO_MATTER = ("_min_copier_version", "_message_after_copy", "_message_after_update")
-"""Settings of Copier that change nothing in a project."""
+"""Settings of Copier without effect on a project."""
 
 MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
 MALFORMED += (ArithmeticError, RecursionError)
-"""Exceptions of reading a `copier.yml` whose entries have other types."""
+"""Exceptions while reading a `copier.yml` with wrong types."""
 
 ORDER = ("project_name", "package_name", "description", "author")
-"""The questions about the owner, of which each may look at those before it."""
+"""Questions about the project. Each may depend on earlier ones."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class Version:
     """A version of a template."""
 
     raw: Mapping[str, Any]
-    """All that its `copier.yml` holds."""
+    """Content of its `copier.yml`."""
     files: Mapping[str, File]
-    """The template, by paths in its folder."""
+    """Files of the template, by relative path."""
     name: str
     """The version as Copier records it."""
 
@@ -63,10 +63,10 @@ class Version:
 
     @cached_property
     def template(self) -> conditions.Template:
-        """Its lines, with their conditions.
+        """The parsed template.
 
         Raises:
-            UnknownConstruct: only Copier can read it.
+            UnknownConstruct: only Copier can render it.
         """
         return conditions.read_template(self.files, self.raw)
 
@@ -76,7 +76,7 @@ class Version:
 
 
 def own_version() -> Version:
-    """Returns the template that the tool came with."""
+    """Returns the built-in template."""
     return own_files_as(template.default_source()[1])
 
 
@@ -89,15 +89,15 @@ def own_files_as(name: str) -> Version:
 def read_version(
     source: str, version: str, project: Path, scratch: Path
 ) -> Version | None:
-    """Returns a version of a template, or None if only Copier can get or read it.
+    """Reads a version of a template; None if only Copier can.
 
     Args:
-        source: the template, as an answers file names it.
+        source: template, as in an answers file.
         version: a tag or commit.
-        project: the folder of the project, from which a relative source is meant.
+        project: folder of the project, for a relative source.
         scratch: a folder for files.
     """
-    # The own files are one release, but a clone as it stands is another one tomorrow.
+    # The built-in files are a release, but a clone changes.
     if (
         version != template.AS_IT_STANDS
         and (source, version) == template.default_source()
@@ -119,13 +119,13 @@ def read_version(
 
 
 def from_files(files: Mapping[str, File], name: str) -> Version | None:
-    """Returns a version from what git has of it, or None if only Copier knows its settings."""
+    """Returns a version from its files in git; None if only Copier supports its settings."""
     inside = {
         path.removeprefix("template/"): file
         for path, file in files.items()
         if path.startswith("template/")
     }
-    # By these, a checkout would have other bytes than git has stored.
+    # With these, a checkout differs from the stored bytes.
     if any(path.endswith(".gitattributes") for path in inside):
         return None
     try:
@@ -136,7 +136,7 @@ def from_files(files: Mapping[str, File], name: str) -> Version | None:
             return None
         for question in (*ORDER, "preset", LIST):
             free = FREE | ({"validator"} if question in ORDER else set())
-            # Two spellings of one choice differ in words alone.
+            # The labels of choices may differ.
             free |= {"choices"} if question == "preset" else set()
             asked, known = raw[question], own[question]
             names = {*asked, *known} - free
@@ -149,10 +149,10 @@ def from_files(files: Mapping[str, File], name: str) -> Version | None:
 
 
 class Expressions:
-    """Evaluates the expressions of a `copier.yml`, with the filters that Copier gives them.
+    """Evaluates expressions of a `copier.yml`, with the filters of Copier.
 
     Args:
-        raw: all that the `copier.yml` holds.
+        raw: content of the `copier.yml`.
     """
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
@@ -172,28 +172,28 @@ class Expressions:
         return self.environment.from_string(expression).render(names)
 
     def default(self, name: str, answers: Mapping[str, Any]) -> str:
-        """Returns the default answer to a question, given those to the ones before."""
+        """Returns the default answer to a question, from earlier answers."""
         return self.evaluate(self.raw[name]["default"], answers)
 
     def asks(self, name: str, answers: Mapping[str, Any]) -> bool:
-        """Returns whether a question is open, given the answers to those before."""
+        """Returns whether to ask a question, from earlier answers."""
         condition = self.raw[name].get("when", True)
         if isinstance(condition, bool):
             return condition
         return self.evaluate(condition, answers) == "True"
 
     def fault(self, name: str, answers: Mapping[str, Any]) -> str:
-        """Returns why an answer is not allowed, or an empty text."""
+        """Returns the validation error of an answer, or an empty text."""
         return self.evaluate(self.raw[name].get("validator") or "", answers).strip()
 
 
 def reserved_names(version: Version) -> set[str]:
-    """Returns the names that a package may not have, those of dependencies included."""
+    """Returns the forbidden names of a package, such as names of dependencies."""
     return {*version.expressions.known["reserved_names"].split()}
 
 
 def complete(version: Version, given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns the answers to all questions, or None if some are not allowed or not given."""
+    """Returns the answers to all questions; None if an answer is invalid or missing."""
     from jinja2 import TemplateError
 
     questions = version.questions
@@ -231,14 +231,14 @@ def render(
     given: Mapping[str, Any],
     files: bool = True,
 ) -> Rendering | None:
-    """Renders a project, or returns None where only Copier can.
+    """Renders a project; returns None if only Copier can.
 
     Args:
         version: the template.
-        source: its address, which the answers file records.
+        source: address of the template for the answers file.
         directory: a new folder.
-        given: answers; the others follow from these.
-        files: whether files are wanted, and not only answers.
+        given: answers, which determine the others.
+        files: whether to render files, and not only answers.
     """
     answers = complete(version, given)
     if answers is None:
@@ -258,12 +258,12 @@ def render(
 def render_own(
     directory: Path, given: Mapping[str, Any], files: bool = True
 ) -> Rendering:
-    """Renders a new project of the tool's own template.
+    """Renders a new project from the built-in template.
 
     Args:
-        directory: a new folder, after which the project is called if it has no name.
-        given: some answers; the others are Copier's defaults.
-        files: whether files are wanted, and not only answers.
+        directory: new folder, and the default name of the project.
+        given: some answers; others are Copier's defaults.
+        files: whether to render files, and not only answers.
 
     Raises:
         Refusal: an answer is not allowed.
@@ -272,21 +272,21 @@ def render_own(
     source, _ = template.default_source()
     answers = with_defaults(version, directory, given)
     found = render(version, source, directory, answers, files)
-    assert found is not None, "the template has nothing that only Copier knows"
+    assert found is not None, "the built-in template is supported"
     return found
 
 
 def with_defaults(
     version: Version, directory: Path, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Returns the answers that Copier would record of a new project.
+    """Returns the answers that Copier would record for a new project.
 
     Raises:
-        Refusal: one is not allowed.
+        Refusal: an answer is not allowed.
     """
     questions, answers = version.questions, dict(given)
     expressions = version.expressions
-    # A project without a name is called after its folder.
+    # The default name is the folder.
     folder = {"_copier_conf": {"dst_path": directory}}
     for name in questions.asked:
         if name not in {*answers, LIST} and expressions.asks(name, answers):

@@ -1,4 +1,4 @@
-"""A project on disk: where it came from, and whether it can be changed safely."""
+"""A project on disk: its template, its answers, and checks before changes."""
 
 import os
 import shlex
@@ -29,7 +29,7 @@ MARKERS = (
     "||||||| last update",
     ">>>>>>> after updating",
 )
-"""The lines around a conflict, and before the common ancestor; Copier writes two of them, too."""
+"""Conflict markers. Copier writes two of them, too."""
 
 UNFINISHED = {
     "MERGE_HEAD": "merge",
@@ -38,27 +38,27 @@ UNFINISHED = {
     "rebase-merge": "rebase",
     "rebase-apply": "rebase",
 }
-"""Files in git's directory while one of its commands waits to be continued, with the command."""
+"""Files in git's directory during an unfinished command, with the command."""
 
 
 UNDO = ("restore", "--source=HEAD", "--staged", "--worktree", ".")
-"""Brings back what is committed, and removes what only the index has."""
+"""Restores committed files, and removes files that are only in the index."""
 
 
 @dataclass(frozen=True)
 class Project:
-    """A directory that holds a project, which may be a part of a larger repository."""
+    """A project in a directory, which may be part of a larger repository."""
 
     directory: Path
     package_name: str = ""
-    """The name that its package has now, if it is another one than the recorded."""
+    """Current name of its package, if it differs from the recorded name."""
 
     @classmethod
     def at(cls, directory: Path) -> "Project":
-        """Opens the project that is in a directory, or that the directory is in.
+        """Opens the project in a directory, or in a parent directory.
 
         Raises:
-            Refusal: there is none, or it does not say where it came from.
+            Refusal: there is no project, or its template is not recorded.
         """
         root = find_root(directory)
         if root is None:
@@ -75,9 +75,9 @@ class Project:
         return project
 
     def seen(self, path: str) -> str:
-        """Returns a path in the project as it is from where the user stands.
+        """Returns a path of the project, relative to the current folder.
 
-        Outside of the project, which was named then, it stays as it is.
+        Outside of the project, it stays relative to the project.
         """
         here = Path.cwd()
         if not here.is_relative_to(self.directory):
@@ -86,7 +86,7 @@ class Project:
 
     @property
     def there(self) -> str:
-        """Says where the project is, if the user stands in a folder of it."""
+        """Returns " in ROOT" if the current folder is below the project, else an empty text."""
         root = self.seen(".")
         return "" if root == "." else f" in {root}"
 
@@ -96,7 +96,7 @@ class Project:
 
     @cached_property
     def recorded(self) -> dict[str, Any]:
-        """The content of the answers file."""
+        """Content of the answers file."""
         return read_answers(self.answers_file)
 
     @property
@@ -117,15 +117,15 @@ class Project:
         check: bool = True,
         files: bool = True,
     ) -> Rendering:
-        """Renders the project as the template gives it, in a new folder in another one.
+        """Renders the project from its template, in a new folder.
 
         Args:
-            scratch: the other folder.
-            data: answers that are other ones than the recorded.
-            version: a version that is another one than the recorded.
-            ask: questions to ask.
+            scratch: parent of the new folder.
+            data: answers that replace recorded answers.
+            version: version that replaces the recorded version.
+            ask: questions to prompt for.
             check: whether to refuse recorded answers that the version does not allow.
-            files: whether files are wanted, and not only answers.
+            files: whether to render files, and not only answers.
         """
         data = data or {}
         if self.package_name:
@@ -156,7 +156,7 @@ class Project:
         return rendering
 
     def _check_complete(self, rendering: Rendering, data: Mapping[str, Any]) -> None:
-        """Refuses an answers file without answers that its version of the template records."""
+        """Refuses an answers file with missing answers."""
         recorded = self.recorded.keys() | data.keys()
         if missing := [name for name in rendering.recorded if name not in recorded]:
             raise Refusal(
@@ -165,7 +165,7 @@ class Project:
             )
 
     def _check_answers(self, rendering: Rendering, data: Mapping[str, Any]) -> None:
-        """Refuses recorded answers that Copier has forgotten, to take the default."""
+        """Refuses recorded answers that Copier would replace by defaults."""
         answers = rendering.answers | self.recorded | dict(data)
         rendering.questions.check_preset(answers["preset"])
         if LIST in rendering.recorded:
@@ -183,11 +183,11 @@ class Project:
 
     @cached_property
     def in_git(self) -> bool:
-        """Whether it is in the working tree of a repository.
+        """Whether the project is in the working tree of a repository.
 
         Raises:
-            GitError: it may be, but git does not want to read it.
-            Refusal: the repository is a bare one.
+            GitError: git refuses to read the repository.
+            Refusal: the repository is bare.
         """
         check_not_bare(self.directory)
         try:
@@ -199,44 +199,44 @@ class Project:
 
     @cached_property
     def git_directory(self) -> Path:
-        """Where git has the index of this working tree, and notes of what is unfinished."""
+        """Git's directory for this working tree, with its index."""
         return Path(self.git("rev-parse", "--absolute-git-dir"))
 
     @cached_property
     def top(self) -> Path:
-        """The root of the repository."""
+        """Root of the repository."""
         return Path(self.git("rev-parse", "--show-toplevel"))
 
     @cached_property
     def prefix(self) -> str:
-        """The way from the root of the repository to the project: empty, or ending in /."""
+        """Path from the root of the repository to the project: empty, or ending in /."""
         return self.git("rev-parse", "--show-prefix")
 
     def committed(self, scratch: Scratch) -> Tree:
-        """Returns the project's files as committed, by a scratch repository that reads them."""
+        """Returns the committed files of the project, from a scratch repository."""
         prefix = self.prefix.rstrip("/")
         return scratch.files(self.git("rev-parse", f"HEAD:{prefix}"))
 
     def staged(self) -> Tree:
-        """Returns the project's files as git's index has them."""
+        """Returns the project's files in git's index."""
         listing = git_bytes("ls-files", "--stage", "-z", cwd=self.directory)
         entries = (line.split("\t", 1) for line in nul_separated(listing))
         return {path: Entry(*about.split()[:2]) for about, path in entries}
 
     @property
     def undo_command(self) -> str:
-        """Brings everything in the project back to what is committed."""
+        """Command that restores the committed state of the project."""
         return shlex.join(["git", "-C", str(self.directory), *UNDO])
 
     def undo(self) -> None:
-        """Does what the undo command does."""
+        """Runs the undo command."""
         self.git(*UNDO)
 
     def check_unchanged(self) -> None:
-        """Makes sure that git can bring back all that is there now.
+        """Checks that git can restore the current state of the project.
 
         Raises:
-            Refusal: something is not committed, or a git command is unfinished.
+            Refusal: there are uncommitted changes, or a git command is unfinished.
         """
         if not self.in_git:
             raise Refusal(
@@ -271,10 +271,10 @@ class Project:
             ) from error
 
     def check_committed(self) -> None:
-        """Makes sure that no change of a file that git tracks would be lost.
+        """Checks that tracked files have no uncommitted changes.
 
         Raises:
-            Refusal: something is not committed.
+            Refusal: a file has uncommitted changes.
         """
         options = ("--untracked-files=no", "--ignore-submodules=untracked", "-z")
         command = ("status", "--porcelain", "--no-renames", *options, "--", ".")
@@ -284,9 +284,9 @@ class Project:
             raise Refusal(_hidden([*map(self.seen, marked)], "assume-unchanged"))
         if changed:
             more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-            # Here git names it from the root of the repository.
+            # Git prints paths from the root of the repository here.
             path = self.seen(changed[0][3:].removeprefix(self.prefix))
-            # What is gone may have been moved to where git does not know it yet.
+            # A missing file may have been moved to an untracked path.
             gone = any(line[1] == "D" for line in changed)
             moved = " (and git add before it for what you moved)" if gone else ""
             raise Refusal(
@@ -294,15 +294,15 @@ class Project:
             )
 
     def listed(self) -> dict[str, str]:
-        """Returns a letter for each file that git tracks.
+        """Returns a letter for each tracked file.
 
-        S if it is marked as skip-worktree, else H; in lower case if as assume-unchanged.
+        S for skip-worktree, else H; in lower case for assume-unchanged.
         """
         listing = nul_separated(git_bytes("ls-files", "-v", "-z", cwd=self.directory))
         return {line[2:]: line[0] for line in listing}
 
     def with_markers(self) -> list[str]:
-        """Returns the tracked files that git lists as unmerged, or that hold markers."""
+        """Returns tracked files that are unmerged, or that hold conflict markers."""
         unmerged = git_bytes("ls-files", "-z", "--unmerged", cwd=self.directory)
         paths = {line.split("\t", 1)[1] for line in nul_separated(unmerged)}
         patterns = [option for marker in MARKERS for option in ("-e", f"^{marker}")]
@@ -311,14 +311,14 @@ class Project:
         return sorted(paths.union(nul_separated(marked)))
 
     def check_can_write(self, changed: Sequence[str], added: Iterable[str]) -> None:
-        """Makes sure that git knows all that a change of files will overwrite.
+        """Checks that git can restore all files that a change overwrites.
 
         Args:
-            changed: files that git tracks.
-            added: files that it does not.
+            changed: tracked files.
+            added: untracked files.
 
         Raises:
-            Refusal: it does not.
+            Refusal: it cannot.
         """
         listing = self.listed()
         for path in changed:
@@ -347,9 +347,9 @@ class Project:
 
 
 def find_root(directory: Path) -> Path | None:
-    """Returns the folder of the project that a directory is in, if there is one.
+    """Returns the folder of the project around a directory, if there is one.
 
-    It is looked for up to the root of the repository, or the home directory.
+    The search ends at the root of the repository, or at the home directory.
     """
     start = directory.resolve()
     for folder in (start, *start.parents):
@@ -366,10 +366,10 @@ def _hidden(paths: Sequence[str], mark: str) -> str:
 
 
 def is_free_for_folder(path: Path) -> bool:
-    """Tells whether a folder is there, or can be made there."""
+    """Returns whether a path is a folder, or can become one."""
     return not os.path.lexists(path) or (path.is_dir() and not path.is_symlink())
 
 
 def parents(path: str) -> list[str]:
-    """Returns the folders that a file is in."""
+    """Returns the parent folders of a file."""
     return [str(parent) for parent in PurePosixPath(path).parents[:-1]]

@@ -1,4 +1,4 @@
-"""The questions of a template: which tricks and presets there are, and what may be answered."""
+"""The questions of a template: tricks, presets, and checks of answers."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from torch_tricks.catalogue import (
 from torch_tricks.errors import Refusal
 
 OFF = "none"
-"""The choice of a trick that leaves it out."""
+"""The choice without the trick."""
 
 LIST = "tricks"
-"""The question whose answer is the list of the tricks, other than those with choices."""
+"""The question for the list of tricks, except tricks with choices."""
 
 TASK = "task"
-"""The question about what a model predicts, which earlier templates do not have."""
+"""The question for the task, which older templates do not have."""
 
 ABOUT_THE_PROJECT = {"project_name", TASK, "package_name", "description", "author"}
-"""The questions that do not choose tricks."""
+"""Questions that are not about tricks."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Questions:
     """The questions of a `copier.yml`."""
 
     raw: Mapping[str, Mapping[str, Any]]
-    """The questions as Copier reads them: attributes by name."""
+    """Questions in the format of Copier: attributes by name."""
 
     @cached_property
     def asked(self) -> dict[str, Mapping[str, Any]]:
-        """The questions that people answer, without those that are computed."""
+        """Questions to prompt for, without computed questions."""
         return {
             name: question
             for name, question in self.raw.items()
@@ -49,16 +49,16 @@ class Questions:
 
     @cached_property
     def choices(self) -> dict[str, list[str]]:
-        """The questions with choices, which tricks may be bound to."""
+        """Questions with choices that tricks may depend on."""
         return {name: choices_of(self.raw[name]) for name in choice_questions(self.raw)}
 
     @cached_property
     def fixed(self) -> set[str]:
-        """The questions whose answers a project keeps, such as `task`."""
+        """Questions whose answers a project keeps, such as `task`."""
         return self.choices.keys() - self.tricks.keys()
 
     def check_fixed(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-        """Refuses other answers to questions whose answers a project keeps."""
+        """Refuses changed answers to questions whose answers a project keeps."""
         for name in self.fixed & now.keys():
             if now[name] != before[name]:
                 raise Refusal(
@@ -73,21 +73,21 @@ class Questions:
     def changed(
         self, answers: Mapping[str, Any], take: Iterable[str], leave: Iterable[str]
     ) -> dict[str, Any]:
-        """Returns the answers about tricks when some are taken and some are left out.
+        """Returns the answers about tricks after adding some and leaving out others.
 
         Args:
-            answers: what the answers are before.
-            take: tricks, each as NAME or NAME=CHOICE; without a choice it keeps the one that it
-                has, or gets its first.
-            leave: names of tricks.
+            answers: answers before the change.
+            take: tricks to add, as NAME or NAME=CHOICE. The default is the current choice, or
+                else the first choice.
+            leave: names of tricks to leave out.
 
         Raises:
-            Refusal: there is no such trick or choice, one is in both lists, or the tricks do not
-                go together.
+            Refusal: a trick or choice does not exist or is in both lists, or tricks exclude each
+                other.
         """
         taken, left = self.find(take), self.find(leave)
         if both := sorted(taken.keys() & left.keys()):
-            raise Refusal(f"{both[0]} is both taken and left out: choose one")
+            raise Refusal(f"{both[0]} is both added and left out: choose one")
         listed = {*answers[LIST], *taken} - left.keys()
         values: dict[str, Any] = {
             LIST: [name for name in self.listable if name in listed]
@@ -103,16 +103,16 @@ class Questions:
 
     @property
     def listable(self) -> list[str]:
-        """The tricks that the list may hold: those with choices have questions of their own."""
+        """Tricks for the list. Tricks with choices have questions of their own."""
         return [name for name, trick in self.tricks.items() if not trick.choices]
 
     def check(self, answers: Mapping[str, Any], kept: Container[str] = ()) -> None:
-        """Refuses tricks that do not go together, or that do not exist.
+        """Refuses tricks that do not exist, or that exclude each other.
 
-        Copier itself would forget such a list where it is recorded, and take the default.
+        Copier would replace such a recorded list by the default.
 
         Args:
-            kept: tricks that were in before, and that nobody speaks of now.
+            kept: tricks that were in before, and that the command line does not name.
         """
         for name, choices in self.choices.items():
             if answers[name] not in choices:
@@ -128,20 +128,20 @@ class Questions:
                     remedy = (
                         f"remove {name} too"
                         if name in kept
-                        else "take both, or neither"
+                        else "choose both, or neither"
                     )
                     raise Refusal(f"{name} needs {needed}: {remedy}")
             for other in trick.excludes:
                 if other in answers[LIST]:
-                    raise Refusal(f"{name} excludes {other}: take one of them")
+                    raise Refusal(f"{name} excludes {other}: choose one of them")
             for question, choices in trick.works_with.items():
                 if answers[question] not in choices:
                     needed = trick.asks_for(question)
-                    remedy = f"remove {name} too" if name in kept else "take that too"
+                    remedy = f"remove {name} too" if name in kept else "add that too"
                     raise Refusal(f"{name} needs {needed}: {remedy}")
 
     def _check_bounds(self, answers: Mapping[str, Any]) -> None:
-        """Refuses tricks that do not work with answers that a project keeps."""
+        """Refuses tricks that do not support the kept answers of a project."""
         for name in answers[LIST]:
             for question in self.fixed:
                 if not self.tricks[name].works(question, answers[question]):
@@ -152,7 +152,7 @@ class Questions:
                     )
 
     def advice(self, chosen: Sequence[str]) -> list[str]:
-        """Returns a line for each trick that is of little use without another."""
+        """Returns a line for each trick that is of little use without another trick."""
         return [
             f"{name} wants {self.tricks[name].wants}: torch-tricks add {other}"
             for name in chosen
@@ -166,7 +166,7 @@ class Questions:
                 raise Refusal(_unknown("trick", name, self.listable, self._forms))
 
     def split(self, answers: dict[str, Any]) -> tuple[list[str], list[str]]:
-        """Takes the answers about tricks out; returns which are taken, and which left out."""
+        """Removes the answers about tricks; returns the tricks to add and to leave out."""
         take, leave = [], []
         listed = answers.pop(LIST, None)
         if listed is not None:
@@ -182,20 +182,20 @@ class Questions:
 
     @property
     def _forms(self) -> dict[str, str]:
-        """How a choice of a trick is written, by its own name, which people may try."""
+        """NAME=CHOICE by choice, for hints if only the choice is typed."""
         tricks = self.tricks.values()
         return {form: f"{t.name}={form}" for t in tricks for form in t.choices}
 
     def check_preset(self, preset: str) -> None:
-        """Refuses a preset that does not exist."""
+        """Refuses an unknown preset."""
         if preset not in self.presets:
             raise Refusal(_unknown("preset", preset, self.presets))
 
     def find(self, words: Iterable[str]) -> dict[str, str | None]:
-        """Reads tricks from a command line, each as NAME or NAME=CHOICE.
+        """Parses tricks from a command line, as NAME or NAME=CHOICE.
 
         Returns:
-            for each name its choice, or None where only the name was given.
+            The choice of each name, or None for a name without a choice.
 
         Raises:
             Refusal: there is no such trick, or no such choice.
@@ -219,7 +219,7 @@ class Questions:
         return found
 
     def read_data(self, pairs: Iterable[str]) -> dict[str, Any]:
-        """Reads answers from a command line, each as NAME=VALUE.
+        """Parses answers from a command line, as NAME=VALUE.
 
         Raises:
             Refusal: there is no such question, or its type or choices do not allow the value.
@@ -252,10 +252,10 @@ class Questions:
 def _unknown(
     what: str, name: str, known: Iterable[str], other: Mapping[str, str] | None = None
 ) -> str:
-    """Returns the sentence about a name that does not exist, with the nearest that does.
+    """Returns the message for an unknown name, with a similar name.
 
     Args:
-        other: what those who write one of these names mean.
+        other: names to suggest for other words.
     """
     names, meant = list(known), other or {}
     matches = get_close_matches(str(name).lower(), [*names, *meant], n=1, cutoff=0.5)

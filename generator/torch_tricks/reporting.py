@@ -1,4 +1,4 @@
-"""The commands list, show and status, which change nothing."""
+"""Commands list, show and status."""
 
 import json
 import re
@@ -33,14 +33,14 @@ SAMPLE = {
     "author": "",
     "preset": "minimal",
 }
-"""The project whose tricks are shown outside of a project."""
+"""The project for show outside of a project."""
 
 
 def list_tricks(directory: Path, task: str) -> None:
-    """Prints the tricks of the project's version of the template, or of the tool's own.
+    """Prints the tricks of the project's template version, or of the built-in template.
 
     Args:
-        task: the task for which the tricks work; empty: any.
+        task: task of the tricks. Empty: any task.
 
     Raises:
         Refusal: there is no such task.
@@ -69,11 +69,11 @@ def list_tricks(directory: Path, task: str) -> None:
 def describe(
     trick: Trick, tricks: Container[str], start: str = "", tasks: Iterable[str] = ()
 ) -> str:
-    """Returns the lines about a trick, of at most 100 letters.
+    """Returns the lines about a trick, of at most 100 characters.
 
     Args:
-        tricks: the names of all.
-        tasks: the tasks to name if the trick works for all of them.
+        tricks: names of all tricks.
+        tasks: tasks to print if the trick works for all of them.
     """
     needed, bounds = [*trick.needs], []
     for question, choices in trick.works_with.items():
@@ -102,12 +102,12 @@ def describe(
 
 
 def project_at(directory: Path) -> Project | None:
-    """Returns the project that a directory is in, if there is one."""
+    """Returns the project around a directory, if there is one."""
     return Project.at(directory) if find_root(directory) else None
 
 
 def show_trick(word: str, directory: Path) -> None:
-    """Prints what a trick is, and the code that it adds to a project.
+    """Prints a trick, and the diff that it makes to a project.
 
     Raises:
         Refusal: there is no such trick.
@@ -144,7 +144,7 @@ def show_trick(word: str, directory: Path) -> None:
 
 
 def section(rendering: Rendering, trick: Trick) -> str:
-    """Returns what the README of a project says of a trick: the idea, the flags, the source."""
+    """Returns the section of a trick in a project's README: idea, flags and source."""
     text = (rendering.directory / "README.md").read_text(encoding="utf-8")
     found = re.search(
         rf"^### {re.escape(trick.title)}\n(.*?)(?=^##)", text, re.MULTILINE | re.DOTALL
@@ -154,14 +154,14 @@ def section(rendering: Rendering, trick: Trick) -> str:
 
 @dataclass
 class Status:
-    """The state of a project; what could not be found out is None."""
+    """The state of a project. None: unknown."""
 
     source: str
     version: str
     task: str | None = None
     newer_versions: list[str] | None = None
     new_tricks: list[str] | None = None
-    """Those that the newest version has and the project's version has not."""
+    """Tricks of the newest version that the project's version does not have."""
     tricks_in: list[str] | None = None
     tricks_out: list[str] | None = None
     renamed: dict[str, str] | None = None
@@ -170,11 +170,11 @@ class Status:
     deleted: list[str] | None = None
     conflicts: list[str] | None = None
     not_known: str | None = None
-    """Why something could not be found out."""
+    """Reason for unknown entries."""
 
 
 def read_status(project: Project) -> Status:
-    """Finds out what can be found out about a project: without the template, that is little."""
+    """Reads the state of a project; little is known without the template."""
     status = Status(project.source, project.version)
     try:
         if project.in_git:
@@ -184,7 +184,7 @@ def read_status(project: Project) -> Status:
             base = project.render(Path(scratch))
             known = base.questions.tricks
             status.tricks_in = base.tricks
-            # A project that is older than the question is of the first task.
+            # Projects older than the question have the first task.
             status.task = task = base.answers.get(TASK, SAMPLE[TASK])
             status.tricks_out = [
                 name
@@ -196,7 +196,7 @@ def read_status(project: Project) -> Status:
             if status.deleted and project.in_git:
                 names, status.renamed = find_renamed(project, base)
                 status.edited, status.deleted = compare(project, base, names)
-            # As update takes it.
+            # As in update.
             newest = project.render(
                 Path(scratch), version=newest_of(released), check=False, files=False
             )
@@ -213,7 +213,7 @@ def read_status(project: Project) -> Status:
 
 
 def newer(released: list[str], base: Rendering, newest: Rendering) -> list[str]:
-    """Returns the versions that are newer than a project's; of no release, any other is."""
+    """Returns the versions newer than a project's. Without a release, any other is newer."""
     if base.release and released:
         return [tag for tag in released if as_release(tag) > base.release]
     return [newest.version] * (newest.version != base.version)
@@ -222,7 +222,7 @@ def newer(released: list[str], base: Rendering, newest: Rendering) -> list[str]:
 def find_renamed(
     project: Project, base: Rendering
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns where each file of the template is now, and what the owner renamed."""
+    """Returns the current paths of the template's files, and the owner's renames."""
     with scratch_for(project) as (scratch, _):
         original = scratch.files(scratch.add_directory(base.directory))
         return renamed_by_owner(scratch, original, project.staged())
@@ -231,10 +231,10 @@ def find_renamed(
 def compare(
     project: Project, base: Rendering, names: Mapping[str, str]
 ) -> tuple[list[str], list[str]]:
-    """Returns the files that the owner edited, and those that the owner deleted.
+    """Returns the files that the owner edited, and the files that the owner deleted.
 
     Args:
-        names: where files of the template are that are not where it put them.
+        names: current paths of moved files of the template.
     """
     edited, deleted = [], []
     for original in sorted(
@@ -250,12 +250,12 @@ def compare(
 
 
 def without_cr(content: bytes) -> bytes:
-    """Returns a text with the line endings that git stores."""
+    """Returns a text with LF line endings, as git stores it."""
     return content.replace(b"\r\n", b"\n")
 
 
 def print_status(directory: Path, as_json: bool) -> None:
-    """Prints the state of a project, for people or for programs."""
+    """Prints the state of a project, as text or JSON."""
     project = Project.at(directory)
     status = read_status(project)
     if as_json:

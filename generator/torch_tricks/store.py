@@ -1,7 +1,7 @@
-"""Versions of templates as git stores them: in a repository on this disk, or in the user's cache.
+"""Template versions in git: in a repository on this disk, or in the user's cache.
 
-Git reads them from a repository of the tool's own. Where a template lies in a project that a
-stranger wrote, its configuration is the stranger's, and can name programs that git would run.
+Git reads them from a repository of torch-tricks. The configuration of another repository may be
+untrusted, and make git run programs.
 """
 
 import hashlib
@@ -17,10 +17,10 @@ from torch_tricks.conditions import File
 from torch_tricks.git import git, git_bytes, nul_separated, quoted
 
 HUBS = {"gh:": "https://github.com/", "gl:": "https://gitlab.com/"}
-"""Copier's short forms of the addresses of hubs."""
+"""Copier's short addresses of hubs."""
 
 REMOTE = ("git@", "git://", "git+", *HUBS.values())
-"""How other addresses of git begin."""
+"""Prefixes of other git addresses."""
 
 ISOLATED = {
     "GIT_CONFIG_COUNT": "0",
@@ -28,14 +28,14 @@ ISOLATED = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_NO_LAZY_FETCH": "1",
 }
-"""Keeps git from all configuration but that of the tool's repository."""
+"""Environment of git without the user's configuration."""
 
 TAGS = "+refs/tags/*:refs/tags/*"
 BRANCHES = "+refs/heads/*:refs/heads/*"
 
 
 def address_of(source: str) -> str | None:
-    """Returns the address by which git finds a template, or None if it can only be a path."""
+    """Returns the git address of a template, or None for a path."""
     for hub, url in HUBS.items():
         if source.startswith(hub):
             source = url + source.removeprefix(hub).removeprefix("/")
@@ -49,11 +49,11 @@ def address_of(source: str) -> str | None:
 
 
 class Store:
-    """A repository of the tool's own that has the versions of one template.
+    """A repository of torch-tricks with the versions of one template.
 
     Args:
-        repository: its directory, which is made when something is stored.
-        env: variables for git.
+        repository: directory, which is created at the first write.
+        env: environment variables for git.
     """
 
     def __init__(self, repository: Path, **env: str) -> None:
@@ -62,10 +62,10 @@ class Store:
 
     @classmethod
     def of_folder(cls, folder: Path, scratch: Path) -> "Store":
-        """Opens a repository on this disk, whose objects are read where they are.
+        """Opens a repository on this disk, and reads its objects in place.
 
         Raises:
-            GitError: it is none.
+            GitError: the folder is not a repository.
         """
         objects = folder / git("rev-parse", "--git-path", "objects", cwd=folder)
         store = cls(
@@ -76,24 +76,24 @@ class Store:
 
     @classmethod
     def of_address(cls, address: str) -> "Store":
-        """Opens the copy in the cache of a repository elsewhere, which may be empty."""
+        """Opens the cached copy of a remote repository, which may be empty."""
         from platformdirs import user_cache_path
 
         parts = urlsplit(address)
-        # Without a user's name and password, which are no part of what it is.
+        # Without user name and password.
         known = address.replace(parts.netloc, parts.netloc.rpartition("@")[2], 1)
         name = hashlib.sha256(known.encode(errors="surrogateescape")).hexdigest()
         folder = user_cache_path("torch-tricks", appauthor=False) / "templates"
         return cls(folder / f"{name}.git")
 
     def fetch(self, address: str, env: Mapping[str, str] | None = None) -> None:
-        """Brings in what a repository has now.
+        """Fetches the current state of a repository.
 
         Args:
-            env: variables for git; by default the user's configuration decides how to get there.
+            env: environment variables for git. Default: the user's configuration.
 
         Raises:
-            GitError: it cannot be reached, or nothing can be stored here.
+            GitError: the repository cannot be reached, or the cache cannot be written.
         """
         with suppress(OSError):
             self.repository.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ class Store:
         git(*command, TAGS, BRANCHES, cwd=self.repository, env=env)
 
     def tags(self) -> dict[str, str]:
-        """Returns the objects of the tags that are stored, by their names."""
+        """Returns the objects of the stored tags, by name."""
         if not self.repository.is_dir():
             return {}
         listing = git("for-each-ref", "--format=%(refname) %(objectname)", env=self.env)
@@ -112,9 +112,9 @@ class Store:
         return {tag: oid for tag, name, oid in tags if tag != name}
 
     def find(self, version: str) -> str | None:
-        """Returns the commit of a tag, or of what git calls a commit; None if it is not here.
+        """Returns the commit of a tag or of a description by git; None if it is not stored.
 
-        Branches move, so they are not looked for.
+        Branches are not supported, as they move.
         """
         if not self.repository.is_dir() or re.search(r"[\s^~:@{]", version):
             return None
@@ -129,13 +129,13 @@ class Store:
         )
 
     def describe(self, commit: str) -> str:
-        """Returns what git calls a commit, as Copier records it."""
+        """Returns the description of a commit by git, as Copier records it."""
         return git("describe", "--tags", "--always", commit, env=self.env)
 
     def files(self, commit: str) -> dict[str, File] | None:
         """Returns `copier.yml` and the files of the template.
 
-        None if it has links or modules, or lacks some of them, as a partial clone does.
+        None if the commit has links or submodules, or if files are missing, as in a partial clone.
         """
         names = ("copier.yml", "template")
         listing = git_bytes("ls-tree", "-r", "-z", commit, "--", *names, env=self.env)
@@ -147,7 +147,7 @@ class Store:
         stored = git_bytes("cat-file", "--batch", env=self.env, input=oids)
         files, start = {}, 0
         for path, mode in modes.items():
-            # Each comes after a line with its name, type and size, and before a newline.
+            # Format: a line with ID, type and size, then the content and a newline.
             end = stored.index(b"\n", start)
             about = stored[start:end].split()
             if len(about) < 3:

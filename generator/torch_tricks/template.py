@@ -1,13 +1,13 @@
-"""The template at some version: its questions, its tricks, and projects rendered from it.
+"""Rendering with Copier, and versions of the template.
 
-All dealings with Copier are here. It is imported on first use, as that takes a quarter of a
-second. What its documentation does not promise is this, for which `pyproject.toml` pins its
-minor version, and a test tries the newest one:
+Only this module uses Copier. It is imported on first use, as that takes a quarter of a second.
+`pyproject.toml` pins its minor version, and a test runs with the newest version, for these
+undocumented parts:
 
 - `answers.combined` and `template.questions_data` of the worker that `copier.run_copy` returns;
-- the words with which its errors begin, by which refusals are told apart;
-- `copier._vcs.get_repo`, which knows whether a file is a bundle of git;
-- that it runs git through plumbum, which keeps a directory and an environment of its own.
+- the first words of its errors, which identify refusals;
+- `copier._vcs.get_repo`, which detects git bundles;
+- its use of plumbum to run git, with a directory and an environment of its own.
 """
 
 import json
@@ -36,30 +36,30 @@ PUBLISHED = "gh:org/torch-tricks"
 
 
 UNWRITABLE = "[\0\ud800-\udc7f\udd00-\udfff]"
-"""Characters that YAML allows, and arguments of a command do not."""
+"""Characters that are valid in YAML, but not in command arguments."""
 
 
 @dataclass(frozen=True)
 class Rendering:
-    """A project as the template has it, before anybody edited it."""
+    """A project as rendered, without edits."""
 
     directory: Path
     answers: dict[str, Any]
-    """Answers to all questions, those that are computed included."""
+    """Answers to all questions, including computed questions."""
     recorded: dict[str, Any]
-    """The content of its answers file."""
+    """Content of its answers file."""
     questions: Questions
     notes: list[str]
-    """Notes for the user, in one line each."""
+    """Notes for the user, one line each."""
 
     @property
     def version(self) -> str:
-        """A tag, or a description of a commit; empty outside of git."""
+        """Tag or description of a commit. Empty: outside of git."""
         return str(self.recorded.get("_commit") or "")
 
     @property
     def release(self) -> Any:
-        """The version in a form that can be compared, or None if it belongs to no release."""
+        """The version in comparable form, or None without a release."""
         tag, commits = re.fullmatch(
             r"(.*?)(?:-(\d+)-g[0-9a-f]+)?", self.version
         ).groups()
@@ -67,15 +67,15 @@ class Rendering:
 
     @property
     def tricks(self) -> list[str]:
-        """The tricks that are in, in the order of the catalogue."""
+        """The tricks of the project, in the order of the catalogue."""
         return list(self.answers["chosen"])
 
 
 def read_answers(content: bytes) -> dict[str, Any]:
-    """Reads an answers file.
+    """Parses an answers file.
 
     Raises:
-        Refusal: it is none.
+        Refusal: the file is invalid.
     """
     import yaml
 
@@ -90,7 +90,7 @@ def read_answers(content: bytes) -> dict[str, Any]:
         raise Refusal(f"{ANSWERS_FILE} holds no answers: get it back from git")
     for name, answer in answers.items():
         parts = answer if isinstance(answer, list) else [answer]
-        # Lists in lists of lists may be of any size, in a few lines.
+        # YAML anchors can make lists of any size in a few lines.
         nested = any(isinstance(part, list | dict | set | tuple) for part in parts)
         if nested or not isinstance(name, str):
             raise Refusal(
@@ -115,44 +115,44 @@ def render(
     project: Path | None = None,
     files: bool = True,
 ) -> Rendering:
-    """Renders a project; an answers file that is there already answers what is not said here.
+    """Renders a project. An existing answers file provides the remaining answers.
 
     Args:
-        source: the template.
-        version: a tag or commit, or None for the highest tag.
-        directory: where to; it is made.
-        data: answers, which are checked.
-        ask: the questions that are asked.
-        project: an existing project, from which a relative source is meant.
-        files: whether files are wanted, and not only answers.
+        source: template.
+        version: tag or commit. None: the highest tag.
+        directory: folder of the project, which is created.
+        data: answers to check and use.
+        ask: questions to prompt for.
+        project: existing project, for a relative source.
+        files: whether to render files, and not only answers.
 
     Raises:
-        Refusal: an answer is not allowed, or the template cannot be had.
+        Refusal: an answer is not allowed, or the template cannot be read.
     """
-    # Without git Copier would take any template for a plain folder.
+    # Without git, Copier would treat any template as a plain folder.
     git("--version")
     if project and not is_repository(source, project):
-        # As above, with the folder as it is for the version that was asked for.
+        # As above: Copier would use the folder as it is for any version.
         raise Refusal(_not_reached(f"{source} is no git repository", project))
     if version in (None, AS_IT_STANDS):
-        # Copier looks at its working tree, for what is not committed.
+        # Copier checks the working tree for uncommitted changes.
         folder = Path(project or "", Path(source).expanduser())
         if folder.is_dir():
             check_not_bare(folder)
     worker, notes = _run_copier(source, version, directory, data, ask, project, files)
     questions = _checked(Questions(worker.template.questions_data), source)
     answers, file = dict(worker.answers.combined), directory / ANSWERS_FILE
-    # Copier has an empty list where a preset decides.
+    # With a preset, Copier has an empty list.
     answers[LIST] = [name for name in questions.listable if name in answers["chosen"]]
     recorded = read_answers(file.read_bytes()) if files else {}
     return Rendering(directory, answers, recorded, questions, notes)
 
 
 def _checked(questions: Questions, source: str) -> Questions:
-    """Returns the questions of a template.
+    """Returns the questions of a template after a check.
 
     Raises:
-        Refusal: it is another template than torch-tricks.
+        Refusal: the template is not torch-tricks.
     """
     try:
         if {"preset", "chosen"} <= questions.raw.keys() and questions.tricks:
@@ -168,17 +168,17 @@ def _checked(questions: Questions, source: str) -> Questions:
 def ask_own(
     directory: Path, data: Mapping[str, Any], ask: Iterable[str]
 ) -> dict[str, Any]:
-    """Asks questions of the tool's own template; returns the answers to those and all others.
+    """Prompts for questions of the built-in template; returns all answers.
 
     Args:
-        directory: where the project would be; a folder beside it is used.
-        data: answers that are known.
-        ask: the questions that are asked.
+        directory: path of the project; a folder beside it is used.
+        data: known answers.
+        ask: questions to prompt for.
 
     Raises:
         Refusal: an answer is not allowed.
     """
-    # With nothing to render, and outside of git, so that Copier needs none.
+    # Renders nothing, outside of git, so that Copier does not need git.
     questions = directory.with_name("questions")
     (questions / "template").mkdir(parents=True)
     copyfile(own_file("copier.yml"), questions / "copier.yml")
@@ -195,7 +195,7 @@ def _run_copier(
     project: Path | None,
     files: bool,
 ) -> tuple[Any, list[str]]:
-    """Has Copier render a project; returns its worker, and notes for the user."""
+    """Renders a project with Copier; returns the worker, and notes for the user."""
     import copier
 
     with _copier(project) as notes:
@@ -205,7 +205,7 @@ def _run_copier(
             dict(data),
             vcs_ref=version,
             ask=list(ask),
-            # In `.git` there would be hooks, which git runs.
+            # A `.git` could have hooks, which git runs.
             exclude=[".git"] if files else ["*"],
             defaults=True,
             overwrite=True,
@@ -216,7 +216,7 @@ def _run_copier(
 
 @contextmanager
 def _copier(project: Path | None) -> Iterator[list[str]]:
-    """Turns what Copier raises into refusals, and what it warns of into a list."""
+    """Converts exceptions of Copier to refusals, and its warnings to a list."""
     from copier.errors import CopierAnswersInterrupt, CopierError, DirtyLocalWarning
     from jinja2.exceptions import TemplateError
     from plumbum import ProcessExecutionError, local
@@ -224,12 +224,12 @@ def _copier(project: Path | None) -> Iterator[list[str]]:
 
     notes: list[str] = []
     directory = project or Path.cwd()
-    # The copy that is compared with what is committed must have the same line endings.
+    # The rendering must have the line endings of committed files.
     environment = {**os.environ}
     if project:
         environment |= _without_conversion_of_line_endings()
     try:
-        # Plumbum, which runs git for Copier, keeps its own directory and environment.
+        # Plumbum, which runs git for Copier, has its own directory and environment.
         with (
             chdir(directory),
             local.cwd(directory),
@@ -274,7 +274,7 @@ def _not_reached(why: str, project: Path | None) -> str:
 
 
 def _without_conversion_of_line_endings() -> dict[str, str]:
-    """Returns the variables that give git this setting beside those that it has by now."""
+    """Returns environment variables that add this setting to git's configuration."""
     count = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
     return {
         "GIT_CONFIG_COUNT": str(count + 1),
@@ -284,22 +284,22 @@ def _without_conversion_of_line_endings() -> dict[str, str]:
 
 
 AS_IT_STANDS = "HEAD"
-"""The version of a clone, which has what nobody has released."""
+"""The version of a clone with unreleased changes."""
 
 
 @cache
 def default_source() -> tuple[str, str]:
-    """Returns the template of this tool and its version.
+    """Returns the default template and its version.
 
-    In a clone, or installed from one, that is the clone as it stands, else the release or the
-    commit that was installed.
+    It is the clone, if torch-tricks runs in or is installed from a clone; otherwise the installed
+    release or commit.
     """
     clone = Path(__file__).resolve().parents[2]
     if is_clone(clone):
         return str(clone), AS_IT_STANDS
     tool = distribution("torch-tricks")
     version = f"v{tool.version}"
-    # What pip and others record of what they install (PEP 610): nothing, if from an index.
+    # Record of pip and others (PEP 610), which a package from an index does not have.
     origin = json.loads(tool.read_text("direct_url.json") or "{}")
     folder = Path(url2pathname(urlsplit(origin.get("url", "")).path))
     if "dir_info" in origin and is_clone(folder):
@@ -310,20 +310,20 @@ def default_source() -> tuple[str, str]:
     if address_of(origin["url"]) == address_of(PUBLISHED):
         url = PUBLISHED
     if origin["vcs_info"].get("requested_revision") != version:
-        # As git would describe it, but for the number of commits since the release.
+        # As in git describe, without the number of commits since the release.
         version = f"{version}-0-g{commit}"
     return url, version
 
 
 def is_clone(folder: Path) -> bool:
-    """Tells whether a folder is a clone of the template."""
+    """Returns whether a folder is a clone of the template."""
     return (folder / "copier.yml").is_file() and (folder / "template").is_dir()
 
 
 def released_versions(source: str, project: Path | None = None) -> list[str]:
-    """Returns the tags of a template that are versions, the highest last.
+    """Returns the version tags of a template, the highest last.
 
-    Pre-releases are left out, as Copier does not update to them by itself.
+    Pre-releases are left out, as in Copier.
 
     Raises:
         Refusal: the template cannot be reached.
@@ -338,7 +338,7 @@ def released_versions(source: str, project: Path | None = None) -> list[str]:
     address = address_of(source)
     if address and not Path(project or "", source).is_dir():
         store = Store.of_address(address)
-        # What cannot be stored is left to Copier.
+        # Without a cache, Copier fetches.
         with suppress(GitError):
             if store.tags() != tags:
                 store.fetch(address)
@@ -348,15 +348,15 @@ def released_versions(source: str, project: Path | None = None) -> list[str]:
 
 
 def is_repository(source: str, project: Path | None = None) -> bool:
-    """Tells whether a template is in git, or claims to be: an address is not visited."""
+    """Returns whether a template is in git. Any address counts, without access."""
     return _address(source, project) is not None
 
 
 def _address(source: str, project: Path | None) -> str | None:
-    """Returns where git finds a template; None if it is a folder outside of git.
+    """Returns the git address of a template; None for a folder outside of git.
 
     Raises:
-        Refusal: it is a repository that git does not want to read.
+        Refusal: git refuses to read the repository.
     """
     if url := address_of(source):
         return url
@@ -378,15 +378,15 @@ def _address(source: str, project: Path | None) -> str | None:
 
 
 def newest_of(released: list[str]) -> str:
-    """Returns the highest tag, or HEAD where there is none."""
+    """Returns the highest tag, or HEAD without tags."""
     return released[-1] if released else "HEAD"
 
 
 def find_version(wanted: str, released: list[str]) -> str:
-    """Returns the tag of a version, with or without its v; or a branch or commit as it is.
+    """Returns the tag of a version, with or without v; or a branch or commit unchanged.
 
     Raises:
-        Refusal: it is written as a version, and there is no such release.
+        Refusal: there is no such release.
     """
     for tag in (wanted, f"v{wanted}"):
         if tag in released:
@@ -398,11 +398,11 @@ def find_version(wanted: str, released: list[str]) -> str:
 
 
 def as_release(tag: str) -> Any:
-    """Returns a version in a form that can be compared, or None if the tag is none."""
+    """Returns a tag as a comparable version, or None."""
     from packaging.version import InvalidVersion, Version
 
     try:
-        # The short name of a commit may have digits only.
+        # The short ID of a commit may have only digits.
         return None if re.fullmatch("[0-9a-f]{7,}", tag) else Version(tag)
     except InvalidVersion:
         return None

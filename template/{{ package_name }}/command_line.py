@@ -1,4 +1,4 @@
-"""The command line: an error that the user can mend is one line."""
+"""Command-line parsing, and one-line messages for user errors."""
 
 import difflib
 import io
@@ -24,19 +24,19 @@ WORDING = {
     "greater than or equal to": "at least",
     "less than or equal to": "at most",
 }
-"""Phrases of pydantic, and of this project."""
+"""Phrases of pydantic, with their replacements."""
 
 
 @contextmanager
 def as_command() -> Iterator[None]:
-    """Runs its block as a command, which ends with exit code 1 after a `UserError`."""
+    """Prints a `UserError` of its block as one line, and exits with code 1."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A log file gets each line at once, and file names of any encoding.
+        # Log files get each line at once; file names may have any encoding.
         sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     try:
         yield
     except UserError as error:
-        # In the place of a progress bar that may be there.
+        # Clears a progress bar first.
         tqdm.write(f"error: {one_line(error)}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
@@ -69,10 +69,10 @@ def parse_arguments(
 
 
 def group_flags(arguments: type[BaseModel], defaults: BaseModel) -> Any:
-    """Returns a dataclass of positional arguments, and of a dataclass for each group.
+    """Builds a dataclass for tyro: positional arguments, and one field per flag group.
 
-    A field with a title begins a group. The fields that a subclass adds come first, and
-    those without a title have that of the script.
+    A field with a title begins a group. The fields of a subclass come first: without a
+    title, their group has the name of the script.
     """
     types = get_type_hints(arguments, include_extras=True)
     added = arguments.__annotations__
@@ -83,14 +83,14 @@ def group_flags(arguments: type[BaseModel], defaults: BaseModel) -> Any:
         info = arguments.model_fields[name]
         title = info.title or title
         words = " ".join((info.description or "").split())
-        # Not tyro's OmitArgPrefixes: the flags of a nested model keep its name.
+        # Not tyro's OmitArgPrefixes: flags of a nested model keep its prefix.
         argument = tyro.conf.arg(help=words, prefix_name=False)
         kind: Any = Annotated[types[name], argument]
         value: Any = field()
         if hasattr(defaults, name):
             value = field(default_factory=partial(getattr, defaults, name))
         positional = tyro.conf.Positional in info.metadata
-        # An error would name one in a group by the group, too.
+        # In a group, an error would name the group as well.
         place = boxes if positional else groups.setdefault(title, [])
         place.append((name, kind, value))
     for title, fields in groups.items():
@@ -102,12 +102,12 @@ def group_flags(arguments: type[BaseModel], defaults: BaseModel) -> Any:
 
 
 def explain_unknown(typed: list[str], names: list[str]) -> str:
-    """Returns which flag this project does not have."""
+    """Returns the error message for an unknown flag."""
     script = Path(sys.argv[0]).name
     word = next((word for word in typed if word.startswith("-")), typed[0])
     flag = word.partition("=")[0]
     if not flag.startswith("-"):
-        return f"{flag} belongs to no flag: see python {script} --help"
+        return f"unexpected argument {flag}: see python {script} --help"
     # The flag of `as_json` is --json.
     flags = ["--" + n.removeprefix("as_").replace("_", "-") for n in names]
     close = difflib.get_close_matches(flag, {*flags} - {flag})
@@ -119,7 +119,7 @@ def explain_unknown(typed: list[str], names: list[str]) -> str:
 
 
 def explain(error: ValidationError) -> str:
-    """Returns the flags with invalid values, and the bounds or the rule of each."""
+    """Returns the error message for invalid values: each flag with its rule."""
     causes: dict[str, str] = {}
     for fault in error.errors():
         cause = fault["msg"]
@@ -130,5 +130,5 @@ def explain(error: ValidationError) -> str:
         for theirs, ours in WORDING.items():
             cause = cause.replace(theirs, ours)
         flag = "".join(f"--{name} " for name in fault["loc"][:1]).replace("_", "-")
-        causes.setdefault(flag, cause)  # The first cause brings others along.
+        causes.setdefault(flag, cause)  # The first cause may raise others.
     return "; ".join(map("".join, causes.items()))

@@ -24,7 +24,7 @@ def hub(tmp_path_factory):
     package = work / "template" / "{{ package_name }}"
     loop = work / "template" / "train.py.jinja"
     loop.write_text(loop.read_text().replace("Trains a model", "Trains a new model"))
-    edit(package / "files.py.jinja", "never half-written", "always whole")
+    edit(package / "files.py.jinja", "Atomic writing", "Whole writing")
     commit(work)
     git(work, "tag", "v0.2.0")
     hub = tmp_path_factory.mktemp("hub")

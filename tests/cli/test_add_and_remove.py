@@ -56,8 +56,8 @@ class TestAddAndRemove:
 
     def test_says_so_if_there_is_nothing_to_do(self, project):
         directory = project(preset="recommended")
-        assert run("add", "amp") == "amp is in already\nnothing to do\n"
-        assert run("remove", "swa") == "swa is not in\nnothing to do\n"
+        assert run("add", "amp") == "amp is already in the project\nnothing to do\n"
+        assert run("remove", "swa") == "swa is not in the project\nnothing to do\n"
         assert git(directory, "status", "--porcelain") == ""
 
     @pytest.mark.parametrize("command", ["add", "remove"])

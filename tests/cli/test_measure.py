@@ -176,4 +176,4 @@ def test_what_cannot_be_measured_is_refused(here, simulated):
     edit(train, "model.pt", "weights.pt")
     commit(here)
     for _ in range(2):  # Nothing is left in the way.
-        assert "mended by hand in train.py" in run("measure", "ema", code=2)
+        assert "fixed by hand in train.py" in run("measure", "ema", code=2)

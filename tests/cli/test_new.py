@@ -105,7 +105,7 @@ class TestNew:
             refused = run("add", name, code=2)
             if tricks[name].excludes:
                 other = tricks[name].excludes[0]
-                assert f"{name} excludes {other}: take one of them" in refused
+                assert f"{name} excludes {other}: choose one of them" in refused
             elif not tricks[name].works("task", "classification"):
                 assert f"{name} is not for task=classification" in refused, refused
             else:
@@ -236,7 +236,7 @@ class TestNew:
             (["--with=mixip"], "did you mean mixup?"),
             (["--with=DDP"], "did you mean parallel=ddp?"),
             (["--with=zzz"], "there is folders, csv"),
-            (["--with=amp", "--without=amp"], "amp is both taken and left out"),
+            (["--with=amp", "--without=amp"], "amp is both added and left out"),
             (
                 ["--with=parallel=fsdpp"],
                 'no choice of parallel is called "fsdpp"; did you mean fsdp?',
@@ -251,7 +251,7 @@ class TestNew:
             (["--data=swa=true"], "write --with or --without swa"),
             (
                 ["--data=tricks=[swa]", "--without=swa"],
-                "swa is both taken and left out",
+                "swa is both added and left out",
             ),
             (["--data=preset=best"], 'no choice of preset is called "best"'),
             (["--data=package_name=class"], "class is taken"),

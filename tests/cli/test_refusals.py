@@ -75,7 +75,7 @@ class TestTricksThatDoNotGoTogether:
     @pytest.mark.parametrize(
         ("before", "command", "sentence"),
         [
-            (custom(), ["add", "swa"], "swa needs amp: take both, or neither"),
+            (custom(), ["add", "swa"], "swa needs amp: choose both, or neither"),
             (custom("amp", "swa"), ["remove", "amp"], "swa needs amp: remove swa too"),
             (custom("mixup"), ["add", "accumulation"], "mixup excludes accumulation"),
             (custom(), ["add", "prefetcher"], "parallel=ddp or parallel=fsdp: take"),
@@ -132,7 +132,7 @@ class TestTricksThatDoNotGoTogether:
         status = json.loads(run("status", "--json"))
         assert (status["tricks_in"], status["new_tricks"]) == (["swa"], [])
         assert status["not_known"] is None
-        assert "swa needs amp: take both, or neither" in run("update", code=2)
+        assert "swa needs amp: choose both, or neither" in run("update", code=2)
         wanted = run("update", "--data", "tricks=[amp,swa]", "--dry-run")
         assert "tricks: swa, amp\n" in wanted
         run("add", "amp")

@@ -357,7 +357,7 @@ class TestUpdate:
 
     def test_says_so_if_there_is_nothing_to_do(self, project):
         directory = project(version="v0.2.0", preset="minimal")
-        assert run("update") == "v0.2.0 is what the project has: nothing to do\n"
+        assert run("update") == "the project already has v0.2.0: nothing to do\n"
         assert git(directory, "status", "--porcelain") == ""
 
     def test_versions(self, project):

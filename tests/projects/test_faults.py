@@ -612,7 +612,7 @@ def test_checkpoints_move_to_other_kernels_and_layouts(folder, hdf5, zygote, tmp
             assert one[name] == pytest.approx(other[name], rel=1e-4)
 
 
-NOT_LOADED = r"(is damaged|holds a \S+, which could run code)"
+NOT_LOADED = r"(is damaged|holds \S+, which could run code)"
 
 
 def test_files_never_run_code(project, flags, zygote, whole, started, folder, tmp_path):

@@ -350,7 +350,7 @@ def test_each_check_can_fail(tmp_path, check, name, old, new, finding):
     ],
 )
 def test_what_a_row_and_its_module_say_need_not_be_listed(line, trick):
-    """A leftover is named with its trick, its line, and where to mend it."""
+    """A leftover is named with its trick, its line, and where to fix it."""
     [finding] = {
         found
         for found in inspection.foreign_traces({"train.py": f"\n{line}"}, Subset.of())

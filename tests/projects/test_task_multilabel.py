@@ -149,7 +149,7 @@ def test_average_precision_is_that_of_scikit_learn(project, seed):
         (
             "path,red,blue\n001.png,1,0\n002.png,0,no\n",
             ("--label-columns", "red", "blue"),
-            r"rows that cannot be used \(1\): mend line 3 \(blue is 'no', and neither",
+            r"rows that cannot be used \(1\): fix line 3 \(blue is 'no', and neither",
         ),
         ("path,label\n001.png,red\n./001.png,blue\n", (), "in more than one row"),
         (

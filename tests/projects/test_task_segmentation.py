@@ -148,12 +148,12 @@ WRONG = {
     "missing mask": (
         "masks/0.png",
         Path.unlink,
-        "without a mask of their name (1): mend 0",
+        "without a mask of their name (1): fix 0",
     ),
     "damaged": (
         "masks/0.png",
         lambda p: p.write_bytes(b"?"),
-        "unreadable masks (1): mend leaves/masks/0.png",
+        "unreadable masks (1): fix leaves/masks/0.png",
     ),
     "no classes": (
         "classes.txt",
@@ -194,13 +194,13 @@ WRONG_ROWS = {
     "empty cell": ("images/1.png,,train", "line 3 (an empty cell)"),
     "no mask": (
         "images/1.png,masks/x.png,train",
-        "do not exist (1): mend leaves/masks/x",
+        "do not exist (1): fix leaves/masks/x",
     ),
     "colours": ("images/1.png,images/1.png,train", "images/1.png (PNG of mode RGB)"),
     "twice": ("images/0.png,masks/0.png,train", "in more than one row (1)"),
     "split": (
         "images/1.png,masks/1.png,fold",
-        "besides train, val, test (1): mend fold",
+        "besides train, val, test (1): fix fold",
     ),
 }
 

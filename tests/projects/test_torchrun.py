@@ -118,8 +118,8 @@ def test_an_unreadable_image_is_named_with_the_rank(launch, folder, tmp_path):
     image.write_bytes(b"")
     result = launch("ddp", tmp_path / "run", "--data-dir", copy)
     assert result.returncode == 1
-    cause = "ValueError: its bytes are of no image format"
-    refusal = f"{image} is no readable image: mend or remove it ({cause})"
+    cause = "ValueError: not a known image format"
+    refusal = f"{image} is no readable image: fix or remove it ({cause})"
     assert errors(result.stderr) == [f"error: rank 1: {refusal}"]
     assert not (tmp_path / "run" / "model.pt").exists()
 
@@ -129,7 +129,7 @@ def test_a_refusal_of_all_ranks_is_one_line(kind, launch, tmp_path):
     result = launch(kind, tmp_path / "run", "--batch-size", 1)
     assert result.returncode == 1
     assert errors(result.stderr) == [
-        "error: --batch-size 1 is not an image for each of 2 processes: pass 2 or more"
+        "error: --batch-size 1 is less than an image for each of 2 processes: pass 2 or more"
     ]
     assert not (tmp_path / "run").exists()
 

@@ -95,7 +95,7 @@ def always(text: str) -> str:
 def wording(tree: Path) -> None:
     """A patch: other words in comments, documentation and one question."""
     replace(tree, "template/train.py.jinja", "Trains a model", "Trains the model")
-    replace(tree, f"{PACKAGE}/files.py.jinja", "never half-written", "always whole")
+    replace(tree, f"{PACKAGE}/files.py.jinja", "Atomic writing", "Whole writing")
     replace(tree, "template/README.md.jinja", "## Install\n", "## Installation\n")
     replace(tree, "copier.yml", "help: Which tricks?", "help: Which training tricks?")
 

@@ -1,1 +1,1 @@
-"""Measurements of tricks in a project: variants, pairs of runs, and their differences."""
+"""Command measure: the effect of tricks, from pairs of training runs."""

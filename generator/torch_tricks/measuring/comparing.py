@@ -8,24 +8,24 @@ from scipy import stats
 
 CONFIDENCE = 0.95
 MOST_RUNS = 1000
-"""More pairs than that are nobody's plan."""
+"""Largest number of pairs to suggest."""
 
 
 class Difference(NamedTuple):
-    """The difference that a change makes to a number, over pairs of runs with one seed each."""
+    """Difference of a metric between paired runs, with a seed per pair."""
 
     before: float
     after: float
-    """The means."""
+    """Mean before and mean after."""
     mean: float
-    """The mean of the differences, after minus before."""
+    """Mean difference, after minus before."""
     low: float
     high: float
-    """The 95 % confidence interval of the mean difference, by Student's t."""
+    """95 % confidence interval of the mean difference, by Student's t."""
     pairs: int
     enough: int | None
-    """Pairs for a significant difference, if mean and deviation stay as they are. None: it is
-    significant already, or more than `MOST_RUNS` are needed."""
+    """Pairs for a significant difference, at the same mean and standard deviation. None: it is
+    significant already, or needs more than `MOST_RUNS`."""
 
     @property
     def significant(self) -> bool:
@@ -37,17 +37,17 @@ class Difference(NamedTuple):
 
 
 def compare(before: Sequence[float], after: Sequence[float]) -> Difference:
-    """Returns the difference of two numbers that were measured in pairs.
+    """Compares paired measurements.
 
     https://docs.scipy.org/doc/scipy/reference/generated/scipy.stats.ttest_rel.html
 
     Args:
-        before: one number of each pair, two or more.
-        after: the other number of each pair.
+        before: first number of each pair, for two or more pairs.
+        after: second number of each pair.
     """
     differences = np.subtract(after, before)
     mean, pairs = float(differences.mean()), len(differences)
-    if np.ptp(differences) == 0:  # All are equal: there is nothing to be unsure of.
+    if np.ptp(differences) == 0:  # All equal: the interval is a point.
         low = high = mean
     else:
         interval = stats.ttest_rel(after, before).confidence_interval(CONFIDENCE)
@@ -61,7 +61,7 @@ def compare(before: Sequence[float], after: Sequence[float]) -> Difference:
 
 
 def enough_pairs(differences: np.ndarray) -> int | None:
-    """Returns the pairs of runs for a significant difference, if mean and deviation stay."""
+    """Returns the pairs for a significant difference, at the same mean and standard deviation."""
     mean, deviation = abs(differences.mean()), differences.std(ddof=1)
     pairs = np.arange(len(differences) + 1, MOST_RUNS + 1)
     t = stats.t.ppf((1 + CONFIDENCE) / 2, pairs - 1)
@@ -70,11 +70,11 @@ def enough_pairs(differences: np.ndarray) -> int | None:
 
 
 def verdict(found: Difference, better: str, least: float = 0) -> str:
-    """Returns in words what a difference says.
+    """Returns the verdict on a difference in words.
 
     Args:
-        better: `higher` or `lower`, or an empty text if neither is.
-        least: a smaller difference does not matter.
+        better: `higher` or `lower`, or an empty text for neither.
+        least: smallest relevant difference.
     """
     if found.low == found.high == 0:
         return "the same in every run"

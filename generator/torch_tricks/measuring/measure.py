@@ -1,4 +1,4 @@
-"""Measures the effect of tricks in a project, by pairs of runs with and without them."""
+"""Measures tricks in a project, by pairs of runs with and without them."""
 
 import json
 import os
@@ -19,44 +19,44 @@ if TYPE_CHECKING:
     from torch_tricks.measuring.comparing import Difference
 
 SMALLEST_SHARE = 0.01
-"""Smallest share of a time or of memory that counts as a difference."""
+"""Smallest relevant difference of times and memory, as a fraction."""
 RECORDED = "measurement.json"
-"""The file that names the commit, tricks and flags of the results beside it."""
+"""File with the commit, tricks and flags of the results."""
 OWN_FLAGS = ("--run-dir", "--seed", "--resume")
-"""Flags that each run of a measurement gets by itself."""
+"""Flags that the measurement sets for each run."""
 
 Differences = Mapping[str, Mapping[str, "Difference"]]
-"""For each variant the differences of its numbers."""
+"""Differences of the metrics of each variant."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A measurement as it is asked for."""
+    """Options of the command line for a measurement."""
 
     directory: Path
-    """The project, or a folder in it."""
+    """Folder of the project, or a folder in it."""
     tricks: Sequence[str]
-    """One that is in is left out, and one that is not is added."""
+    """Tricks to measure: a trick of the project is left out, others are added."""
     flags: Sequence[str]
     """Flags of train.py."""
     repeats: int
-    """Pairs of runs, each with a seed of its own."""
+    """Pairs of runs, with a seed per pair."""
     launch: str
-    """The command that starts train.py. Empty: the Python of the project."""
+    """Command that starts train.py. Empty: the Python of the project."""
     results: Path | None
-    """Where results are written. None: a folder of the project's `runs`."""
+    """Folder of the results. None: a folder in the project's `runs`."""
 
 
 def measure(request: Request, resume: bool, as_json: bool) -> None:
-    """Trains a project as it is and with other tricks, and prints how they differ.
+    """Trains a project as it is and with other tricks, and prints the differences.
 
     Args:
         request: the measurement.
-        resume: whether to go on with a measurement that was stopped.
-        as_json: whether to print for programs.
+        resume: whether to continue a stopped measurement.
+        as_json: whether to print JSON.
 
     Raises:
-        Refusal: the project cannot be changed as it must be, or a run fails.
+        Refusal: the project cannot be changed, or a run fails.
     """
     check_has_scipy()
     for flag in request.flags:
@@ -101,13 +101,13 @@ def check_has_scipy() -> None:
 def prepare(
     project: Project, request: Request, recorded: Mapping[str, Any], resume: bool
 ) -> Measurement:
-    """Writes the copies of the project to train, and the record of the measurement."""
+    """Writes the copies of the project, and the record of the measurement."""
     default = project.directory / "runs" / f"measure-{'-'.join(request.tricks)}"
     place = Path(os.path.abspath(request.results or default))
     check_free(place, recorded, resume)
     fresh = not place.exists()
     place.mkdir(parents=True, exist_ok=True)
-    # First, so that what a kill leaves is known as a measurement.
+    # First, so that a killed measurement is recognized.
     (place / RECORDED).write_text(json.dumps(recorded, indent=2) + "\n")
     try:
         copies = place / "copies"
@@ -121,14 +121,14 @@ def prepare(
 
 
 def check_free(place: Path, recorded: Mapping[str, Any], resume: bool) -> None:
-    """Refuses a directory that has something, unless it is runs of the same that go on."""
+    """Refuses a directory with files, except for resuming the same measurement."""
     path = place / RECORDED
     if not path.exists():
         if place.exists() and any(place.iterdir()):
             raise Refusal(f"{place} is not empty: pass another --results")
         return
     if not any(place.glob("runs/*.json")):
-        shutil.rmtree(place)  # No run of it has ended.
+        shutil.rmtree(place)  # No run has ended.
         return
     if not resume:
         raise Refusal(f"{place} has results: pass --resume, or another --results")
@@ -140,7 +140,7 @@ def check_free(place: Path, recorded: Mapping[str, Any], resume: bool) -> None:
 
 
 def differences(task: Measurement) -> Differences:
-    """Returns how the numbers of each variant differ from those of the project as it is."""
+    """Compares the metrics of each variant with the project as it is."""
     from torch_tricks.measuring.comparing import compare
 
     before = task.numbers(task.variants[0])
@@ -157,7 +157,7 @@ def differences(task: Measurement) -> Differences:
 
 
 def verdict_of(task: Measurement, name: str, found: "Difference") -> str:
-    """Returns in words what the difference of a number says."""
+    """Returns the verdict on the difference of a metric."""
     from torch_tricks.measuring.comparing import verdict
 
     least = 0 if name.startswith("val_") else SMALLEST_SHARE * found.before
@@ -168,7 +168,7 @@ def verdict_of(task: Measurement, name: str, found: "Difference") -> str:
 def print_json(
     task: Measurement, recorded: Mapping[str, Any], found: Differences
 ) -> None:
-    """Prints differences for programs."""
+    """Prints differences as JSON."""
     values = {
         variant: {
             name: one.as_dict() | {"verdict": verdict_of(task, name, one)}
@@ -193,7 +193,7 @@ def print_lines(task: Measurement, found: Differences) -> None:
 
 
 def in_words(name: str, found: "Difference") -> str:
-    """Returns the numbers of a difference: both means, and the interval between them."""
+    """Formats a difference: both means, the mean difference and its interval."""
     scale = 1
     if name.endswith("_bytes"):
         name, scale = name.replace("_bytes", "_mib"), 2**20

@@ -1,4 +1,4 @@
-"""Pairs of training runs of a project's variants, and the numbers that they leave."""
+"""Paired training runs of a project's variants, and their metrics."""
 
 import json
 import os
@@ -20,33 +20,33 @@ from torch_tricks.project import Project
 
 @dataclass(frozen=True)
 class Measurement:
-    """The runs of a measurement, and the directory of their results."""
+    """The runs of a measurement, and their results."""
 
     directory: Path
     project: Project
     variants: list[Variant]
-    """The first one is the project as it is."""
+    """The first variant is the project as it is."""
     launch: list[str]
     flags: list[str]
     repeats: int
 
     @property
     def seeded(self) -> bool:
-        """Whether all runs take a seed, without which results cannot be compared."""
+        """Whether all variants have --seed, which comparisons of results need."""
         return all("seeding" in variant.tricks for variant in self.variants)
 
     def runs(self) -> Iterator[tuple[int, Variant]]:
-        """Yields the runs in the order A B B A, so that what drifts meets both alike."""
+        """Yields the runs in the order A B B A, so that drift affects both equally."""
         for pair in range(self.repeats):
             for variant in self.variants if pair % 2 == 0 else self.variants[::-1]:
                 yield pair, variant
 
     def path(self, pair: int, variant: Variant) -> Path:
-        """Returns the run directory; `.json` and `.txt` beside it have numbers and log."""
+        """Returns the run directory; `.json` and `.txt` beside it have metrics and log."""
         return self.directory / "runs" / f"{pair + 1:02}-{variant.label}"
 
     def command(self, pair: int, variant: Variant) -> list[str]:
-        """Returns what trains a variant."""
+        """Returns the command that trains a variant."""
         script = variant.directory / "train.py"
         words = [*self.launch, str(script), "--run-dir", str(self.path(pair, variant))]
         if self.seeded:
@@ -55,18 +55,18 @@ class Measurement:
         return words + known_flags(self.flags, fields_of(variant), set().union(*others))
 
     def numbers(self, variant: Variant) -> list[dict[str, float]]:
-        """Returns what the runs of a variant have left, one pair after the other."""
+        """Returns the metrics of the finished runs of a variant, by pair."""
         paths = (self.path(pair, variant) for pair in range(self.repeats))
         return [json.loads(path.with_suffix(".json").read_text()) for path in paths]
 
 
 def known_flags(flags: Sequence[str], fields: set[str], others: set[str]) -> list[str]:
-    """Removes the flags that only other variants have, with their values.
+    """Removes flags of other variants, with their values.
 
     Args:
         flags: flags of train.py.
-        fields: the settings of the variant.
-        others: those of all variants.
+        fields: settings of the variant.
+        others: settings of all variants.
     """
     kept, leave_out = [], False
     for word in flags:
@@ -79,7 +79,7 @@ def known_flags(flags: Sequence[str], fields: set[str], others: set[str]) -> lis
 
 
 def find_python(project: Project) -> str:
-    """Returns the Python of the project's environment, or the one that is active."""
+    """Returns the Python of the project's environment, or the active Python."""
     for place in (project.directory / ".venv", os.environ.get("VIRTUAL_ENV")):
         if place and (python := Path(place, "bin", "python")).exists():
             return str(python)
@@ -89,7 +89,7 @@ def find_python(project: Project) -> str:
 
 
 def train_all(task: Measurement) -> None:
-    """Trains what has not been trained yet, with a bar that shows the time that is left."""
+    """Trains the remaining runs, with a progress bar."""
     runs = list(task.runs())
     bar = typer.progressbar(length=len(runs), label="runs", file=sys.stderr)
     with bar:
@@ -102,7 +102,7 @@ def train_all(task: Measurement) -> None:
 
 
 def train(task: Measurement, pair: int, variant: Variant) -> None:
-    """Trains a variant once, and keeps its numbers.
+    """Trains a variant once, and stores its metrics.
 
     Raises:
         Refusal: train.py fails.
@@ -110,7 +110,7 @@ def train(task: Measurement, pair: int, variant: Variant) -> None:
     path = task.path(pair, variant)
     path.parent.mkdir(exist_ok=True)
     log = path.with_suffix(".txt")
-    # What an earlier run has compiled would make this one start sooner.
+    # The compile cache of an earlier run would shorten the start.
     compiled = path.with_suffix(".compiled")
     shutil.rmtree(compiled, ignore_errors=True)
     environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(compiled)}
@@ -136,11 +136,11 @@ def train(task: Measurement, pair: int, variant: Variant) -> None:
             f"train.py fails {variant.name}: {reason} (all of it is in {log})"
         )
     kept = re.search(r"^kept epoch (\d+): ", said, re.MULTILINE)
-    # One that stops early keeps its best epoch: the others are read at theirs as well.
+    # Early stopping keeps the best epoch: other variants are read at their best epoch, too.
     stops = any("early_stopping" in each.tricks for each in task.variants)
     numbers = read_numbers(path, int(kept[1]) if kept else None, best=stops)
     numbers["seconds_in_all"] = seconds
-    # Linux counts in KiB. Where there is no GPU, memory is that of the process.
+    # Linux counts in KiB. Without a GPU, memory is that of the process.
     memory = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     numbers["peak_memory_bytes"] = numbers["peak_memory_bytes"] or memory
     for weights in path.glob("*.pt"):
@@ -151,7 +151,7 @@ def train(task: Measurement, pair: int, variant: Variant) -> None:
 
 
 def last_words(said: str) -> str:
-    """Returns the last line with a word, or what is in the box that ends the text."""
+    """Returns the last line with a word, or the content of a last box."""
     lines = [line for line in said.splitlines() if re.search(r"\w", line)]
     last = lines[-1:]
     if last and last[0].startswith("│"):
@@ -160,11 +160,11 @@ def last_words(said: str) -> str:
 
 
 def read_numbers(run: Path, epoch: int | None, best: bool = False) -> dict[str, float]:
-    """Returns what a run has measured.
+    """Reads the metrics of a run.
 
     Args:
-        epoch: the one whose weights it kept. None: the last.
-        best: whether it is the one of the lowest validation loss in place of the last.
+        epoch: epoch of the kept weights. None: the last epoch.
+        best: whether None means the epoch with the lowest validation loss.
     """
     text = (run / "metrics.jsonl").read_text()
     records = [json.loads(line) for line in text.splitlines()]
@@ -178,7 +178,7 @@ def read_numbers(run: Path, epoch: int | None, best: bool = False) -> dict[str, 
     }
     first, last = records[0], records[-1]
     if steps := last["step"] - first["step"]:
-        # The first epoch has what happens once, such as starting workers and compiling.
+        # The first epoch includes start-up, such as workers and compilation.
         per_step = sum(record["seconds"] for record in records[1:]) / steps
         numbers["startup_seconds"] = first["seconds"] - per_step * first["step"]
     else:

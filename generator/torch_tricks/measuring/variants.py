@@ -1,4 +1,4 @@
-"""Copies of a project, as it is and with each change of its tricks."""
+"""Variants of a project: copies with other tricks."""
 
 import re
 import shutil
@@ -18,28 +18,28 @@ TOGETHER = "all together"
 
 @dataclass(frozen=True)
 class Variant:
-    """The project with other tricks, in a copy of its own."""
+    """A copy of the project with other tricks."""
 
     name: str
     place: Path
-    """Where the copies are."""
+    """Folder of the copies."""
     tricks: tuple[str, ...]
 
     @property
     def label(self) -> str:
-        """The name as that of a file."""
+        """The name in the form of a file name."""
         return re.sub(r"\W+", "-", self.name)
 
     @property
     def directory(self) -> Path:
-        """The copy."""
+        """Folder of the copy."""
         return self.place / self.label
 
 
 def write_variants(
     project: Project, place: Path, wanted: Sequence[str]
 ) -> list[Variant]:
-    """Writes copies of a project, as it is and with each change of its tricks."""
+    """Writes copies of a project: as it is, and with each change of tricks."""
     shutil.rmtree(place, ignore_errors=True)
     variants, changes = [], [[word] for word in wanted]
     if len(wanted) > 1:
@@ -59,7 +59,7 @@ def write_variants(
             if plan.needs_a_look:
                 trouble = sorted({*plan.conflicts, *plan.kept, *plan.missing})
                 raise Refusal(
-                    f"{name}, the project would have to be mended by hand in "
+                    f"{name}, the project would have to be fixed by hand in "
                     f"{', '.join(trouble)}: run torch-tricks add or remove, resolve it and "
                     "commit, and measure that"
                 )
@@ -72,7 +72,7 @@ def write_variants(
 
 
 def changed_answers(base: Rendering, names: Sequence[str]) -> dict[str, Any]:
-    """Returns the answers with which some tricks are in that were not, or the other way round."""
+    """Returns the answers with some tricks switched: added, or removed if present."""
     for name in base.questions.find(names):
         if base.questions.tricks[name].choices:
             raise Refusal(
@@ -85,13 +85,13 @@ def changed_answers(base: Rendering, names: Sequence[str]) -> dict[str, Any]:
 
 
 def fields_of(variant: Variant) -> set[str]:
-    """Returns the settings of train.py in a variant."""
+    """Returns the names of the settings of a variant."""
     texts = (p.read_text("utf-8") for p in variant.directory.glob("*/settings.py"))
     return {name for text in texts for name in re.findall(r"(?m)^    (\w+):", text)}
 
 
 def directions_of(variant: Variant) -> dict[str, str]:
-    """Returns what is better of each number, `higher` or `lower`, where the project says so."""
+    """Returns the better direction of each metric, `higher` or `lower`, if it is known."""
     known = ("val_loss", "seconds_per_step", "startup_seconds", "seconds_in_all")
     directions = dict.fromkeys((*known, "peak_memory_bytes"), "lower")
     for path in variant.directory.glob("*/task.py"):

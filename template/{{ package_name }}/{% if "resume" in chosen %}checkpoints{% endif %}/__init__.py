@@ -1,1 +1,1 @@
-"""Checkpoints, from which a stopped run goes on."""
+"""Checkpoints, for resuming runs."""

@@ -1,1 +1,1 @@
-"""The processes of a run, and the communication between them."""
+"""Processes of a run, and communication between them."""

@@ -69,4 +69,4 @@ def test_evaluation_judges_an_epoch_without_a_step(settings: Settings) -> None:
     record = train.train_epoch(run)
     assert (run.progress.step, run.progress.sums.samples) == (0, 0)
     with pytest.raises(UserError, match=r"validation loss .* another --amp-dtype"):
-        train.finish_epoch(run, record)
+        train.evaluate_and_save(run, record)

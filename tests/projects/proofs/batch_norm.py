@@ -13,9 +13,7 @@ def test_single_images_whose_maps_have_one_pixel_are_refused(
     settings: Settings,
 ) -> None:
     settings = replace(settings, batch_size=1, max_steps=1)
-    refused = (
-        "cnn cannot be trained on single images of 8 x 8, of which batch-norm gets"
-    )
+    refused = "cnn cannot be trained on single images of 8 x 8, as batch-norm needs two"
     with pytest.raises(UserError, match=refused):
         train.main(settings)
     assert settings.run_dir is not None

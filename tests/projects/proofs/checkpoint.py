@@ -59,7 +59,7 @@ def test_run_killed_before_its_evaluation_can_get_longer(
     settings: Settings, tmp_path: Path
 ) -> None:
     settings = replace(settings, max_steps=2)
-    with before_call("finish_epoch", 1, die), pytest.raises(Killed):
+    with before_call("evaluate_and_save", 1, die), pytest.raises(Killed):
         train.main(settings)
     train.main(replace(settings, resume="auto"))
     train.main(replace(settings, resume="auto", max_steps=5))
@@ -129,7 +129,7 @@ def test_a_copied_checkpoint_names_no_run(
     (tmp_path / "home/metrics.jsonl").write_text("{}", encoding="utf-8")
     copied = replace(stopped, resume=str(copy), max_steps=4)
     for directory, refusal in (
-        (None, r"best does not lie in RUN_DIR.*--run-dir$"),
+        (None, r"best is not in RUN_DIR.*--run-dir$"),
         (tmp_path / "home", "holds a run: pass another --run-dir"),
         (tmp_path / "run", "holds a run: pass another --run-dir"),
     ):
@@ -318,7 +318,7 @@ def test_run_in_a_thread_notes_no_signals(
     thread = Thread(target=train.main, args=[replace(settings, max_steps=1)])
     thread.start()
     thread.join()
-    assert "no signals are noted in a thread" in capsys.readouterr().out
+    assert "signals cannot be handled in a thread" in capsys.readouterr().out
     assert (tmp_path / "run/model.pt").exists()
 
 

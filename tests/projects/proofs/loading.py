@@ -24,7 +24,7 @@ def test_damaged_weights_are_refused(tmp_path: Path) -> None:
     middle = whole.index(model.weight.detach().numpy().tobytes()) + 2**13
     for flip in (middle, whole.rindex(b"PK\1\2") + 38):  # The latter makes a folder.
         path.write_bytes(whole[:flip] + bytes([whole[flip] ^ 16]) + whole[flip + 1 :])
-        with pytest.raises(UserError, match="is damaged, .* is not as it was written"):
+        with pytest.raises(UserError, match="is damaged, .* is corrupt"):
             load_weights(model, path)
     torch.save(model.state_dict(), path, _use_new_zipfile_serialization=False)
     load_weights(model, path)  # Files that are no archive have no checksums.
@@ -77,10 +77,10 @@ def test_paths_load_whichever_python_saved_them(
     [
         (nn.Linear(3, 2).state_dict(), r"shape: weight \(2, 3\) instead of \(2, 2\)\)"),
         ({"a": torch.zeros(1)}, r"2 missing: weight .*; 1 unknown: a \(1,\)\): check"),
-        ({"epoch": 3}, "holds no weights, or several, but 'epoch': save"),
-        ({"left": SAVED, "right": SAVED}, "several, but 'left', 'right': save"),
-        ([1], "but a list: save"),
-        ({"model": SAVED, "code": os.getcwd}, r"holds a \w+\.getcwd, which could run"),
+        ({"epoch": 3}, "must hold one state dict, but holds 'epoch': save"),
+        ({"left": SAVED, "right": SAVED}, "but holds 'left', 'right': save"),
+        ([1], "but holds a list: save"),
+        ({"model": SAVED, "code": os.getcwd}, r"holds \w+\.getcwd, which could run"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, content: Any, message: str) -> None:

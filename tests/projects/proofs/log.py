@@ -68,4 +68,4 @@ def test_speed_is_that_of_one_epoch(run: Run) -> None:
         images = min(22, 4 * len(run.train_loader))
         speed = images / line["seconds"]
         assert line["samples_per_second"] == pytest.approx(speed)
-        train.finish_epoch(run, line)
+        train.evaluate_and_save(run, line)

@@ -51,5 +51,5 @@ def test_in_hdf5_files_they_have_numbers(
         first, end = file["offsets"][3:5]
         file["images"][first:end] = 0
     train.main(replace(photos, data="hdf5", data_dir=output))
-    cause = "ValueError: its bytes are of no image format"
+    cause = "ValueError: not a known image format"
     assert listed(photos)[1:] == [["train", "3", cause]]

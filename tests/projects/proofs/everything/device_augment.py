@@ -56,7 +56,7 @@ def test_targets_are_kept_with_the_images(run: Run) -> None:
 
 
 def test_policies_need_images_that_are_read_anew(settings: Settings) -> None:
-    with pytest.raises(ValueError, match="read once: add --augment none"):
+    with pytest.raises(ValueError, match="reads them once: add --augment none"):
         replace(settings, augment="trivial", data_on_device=True)
     policy = load_data(replace(settings, augment="trivial")).train
     assert not isinstance(policy, WholeBatches)

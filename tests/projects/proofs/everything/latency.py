@@ -57,5 +57,5 @@ def test_models_without_weights_are_measured(
 
 @pytest.mark.parametrize("options", [{}, {"weights": "model.pt", "model": "cnn"}])
 def test_a_model_comes_from_one_place(options: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match="pass --weights of a run, or else --model"):
+    with pytest.raises(UserError, match="pass --weights of a run, or --model"):
         latency.main(latency.Arguments(device="cpu", **options))

@@ -45,6 +45,6 @@ def test_means_are_over_positions(
     ],
 )
 def test_other_names_are_refused(name: str, tries: str) -> None:
-    message = f"no layer {name} gives .* try --layers {tries}"
+    message = f"no layer {name} with .* try --layers {tries}"
     with pytest.raises(UserError, match=message):
         record_outputs(Network(), (name,), list(CALLED), pool=True)

@@ -27,7 +27,7 @@ def test_other_schedules_do_not_ask_the_loss(settings: Settings) -> None:
     run = train.make_run(replace(settings, schedule="constant", plateau_patience=0))
     write_config(run)
     for _ in range(3):
-        train.finish_epoch(run, train.train_epoch(run))
+        train.evaluate_and_save(run, train.train_epoch(run))
     assert run.plateau.factor == 1
 
 
