@@ -110,7 +110,7 @@ class TestNew:
                 assert f"{name} is not for task=classification" in refused, refused
             else:
                 forms = tricks[name].asks_for("parallel")
-                assert f"{name} needs {forms}: take that" in refused
+                assert f"{name} needs {forms}: add that" in refused
 
     def test_an_empty_folder_is_filled(self, tmp_path, fresh, monkeypatch):
         monkeypatch.chdir(tmp_path)

@@ -78,7 +78,7 @@ class TestTricksThatDoNotGoTogether:
             (custom(), ["add", "swa"], "swa needs amp: choose both, or neither"),
             (custom("amp", "swa"), ["remove", "amp"], "swa needs amp: remove swa too"),
             (custom("mixup"), ["add", "accumulation"], "mixup excludes accumulation"),
-            (custom(), ["add", "prefetcher"], "parallel=ddp or parallel=fsdp: take"),
+            (custom(), ["add", "prefetcher"], "parallel=ddp or parallel=fsdp: add"),
             (
                 custom("prefetcher", parallel="ddp"),
                 ["remove", "parallel"],
