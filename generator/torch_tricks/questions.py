@@ -137,7 +137,8 @@ class Questions:
             for question, choices in trick.works_with.items():
                 if answers[question] not in choices:
                     needed = trick.asks_for(question)
-                    remedy = f"remove {name} too" if name in kept else "add that too"
+                    first = f"add {question}={choices[0]} too"
+                    remedy = f"remove {name} too" if name in kept else first
                     raise Refusal(f"{name} needs {needed}: {remedy}")
 
     def _check_bounds(self, answers: Mapping[str, Any]) -> None:

@@ -331,7 +331,7 @@ OTHER_ERRORS = [
         "there is no directory missing: create",
     ),
     ("sweep.py --trials 0", 2, "error: --trials must be at least 1"),
-    ("sweep.py --resume auto", 1, "the same command goes on: leave --resume out"),
+    ("sweep.py --resume auto", 1, "the same command resumes the sweep: leave"),
     ("cross_validate.py", 1, "error: pass --folds, such as 5"),
     ("cross_validate.py --folds 1", 2, "error: --folds must be at least 2"),
     ("cross_validate.py --folds 2 --group-column x", 1, "pass --data csv"),
@@ -339,7 +339,7 @@ OTHER_ERRORS = [
 """Wrong flags of scripts that share most of their code with others, a few of each."""
 
 BARE = [
-    ("train.py --resume auto", 2, "looks in --run-dir: pass that too"),
+    ("train.py --resume auto", 2, "--resume auto needs --run-dir: pass that too"),
     ("evaluate.py", 2, "model.pt of a run"),
     (
         "evaluate.py missing/model.pt",

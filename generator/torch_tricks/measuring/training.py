@@ -132,9 +132,7 @@ def train(task: Measurement, pair: int, variant: Variant) -> None:
     said = log.read_text(errors="replace")
     if code != 0:
         reason = last_words(said) or f"exit {code}"
-        raise Refusal(
-            f"train.py fails {variant.name}: {reason} (all of it is in {log})"
-        )
+        raise Refusal(f"train.py fails {variant.name}: {reason} (full log: {log})")
     kept = re.search(r"^kept epoch (\d+): ", said, re.MULTILINE)
     # Early stopping keeps the best epoch: other variants are read at their best epoch, too.
     stops = any("early_stopping" in each.tricks for each in task.variants)

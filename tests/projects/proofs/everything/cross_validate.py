@@ -57,7 +57,7 @@ def test_weights_are_evaluated_on_their_fold(
     evaluate.main(other)
     found = json.loads(capsys.readouterr().out)
     assert (found["split"], found["images"]) == ("all", 24)
-    with pytest.raises(UserError, match="the folds are of other images"):
+    with pytest.raises(UserError, match="the run has no folds of these images"):
         evaluate.main(other.model_copy(update={"split": "val"}))
 
 

@@ -92,7 +92,7 @@ def test_weights_from_elsewhere(
     fresh = {n for n in state if n not in saved or not torch.equal(state[n], saved[n])}
     assert fresh == {"features.6.1.bias", "classifier.weight", "classifier.bias"}
     said = capsys.readouterr().out
-    assert f"no {tmp_path / 'config.json'} says how images were prepared" in said
+    assert f"there is no {tmp_path / 'config.json'}: images get" in said
     own, width = state["classifier.weight"].shape
     assert (
         f"tensors; 1 missing: features.6.1.bias ({width},); 2 of another shape: "
