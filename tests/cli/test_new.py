@@ -110,7 +110,8 @@ class TestNew:
                 assert f"{name} is not for task=classification" in refused, refused
             else:
                 forms = tricks[name].asks_for("parallel")
-                assert f"{name} needs {forms}: add that" in refused
+                first = forms.partition(" or ")[0]
+                assert f"{name} needs {forms}: add {first} too" in refused
 
     def test_an_empty_folder_is_filled(self, tmp_path, fresh, monkeypatch):
         monkeypatch.chdir(tmp_path)
