@@ -108,7 +108,7 @@ class TestShow:
     ):
         monkeypatch.chdir(project(preset="everything") if inside else tmp_path)
         output = run("show", "swa")
-        assert "`--swa-start` (0.75)" in output
+        assert "After `--swa-start` (0.75) of all" in output
         assert "<https://arxiv.org/abs/1803.05407>" in output
         assert "\n+    run.swa.update(run.progress.step)\n" in output
         assert "+class WeightAverage" in output

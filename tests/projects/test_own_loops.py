@@ -41,7 +41,7 @@ def imported(name: str, text: str) -> set[str]:
     return {f"{posixpath.normpath(posixpath.join(name, place))}.py" for place in places}
 
 
-AS_THEY_ARE, WITH_SETTINGS = (
+WITHOUT_SETTINGS, WITH_SETTINGS = (
     rows("Files without settings"),
     rows("Files that read settings"),
 )
@@ -49,8 +49,8 @@ AS_THEY_ARE, WITH_SETTINGS = (
 
 @pytest.mark.parametrize(
     ("trick", "files", "use"),
-    AS_THEY_ARE,
-    ids=[f"{trick}-{files[0]}" for trick, files, _ in AS_THEY_ARE],
+    WITHOUT_SETTINGS,
+    ids=[f"{trick}-{files[0]}" for trick, files, _ in WITHOUT_SETTINGS],
 )
 def test_files_need_nothing_but_each_other(trick, files, use):
     texts = sources(trick, files)
@@ -74,9 +74,11 @@ def test_settings_need_no_more_than_is_said(trick, files, attributes):
 def place(tmp_path_factory) -> Path:
     """A directory with both examples, and with the files of the page in `tricks`."""
     place = tmp_path_factory.mktemp("own")
-    tricks = dict.fromkeys(trick for trick, *_ in AS_THEY_ARE)
+    tricks = dict.fromkeys(trick for trick, *_ in WITHOUT_SETTINGS)
     donor = render_subset(place / "donor", Subset.of(*tricks))
-    for name in dict.fromkeys(name for _, files, _ in AS_THEY_ARE for name in files):
+    for name in dict.fromkeys(
+        name for _, files, _ in WITHOUT_SETTINGS for name in files
+    ):
         (place / "tricks" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(donor / PACKAGE / name, place / "tricks" / name)
     for path in EXAMPLES.glob("*.py"):
