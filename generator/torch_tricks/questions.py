@@ -155,7 +155,7 @@ class Questions:
     def advice(self, chosen: Sequence[str]) -> list[str]:
         """Returns a line for each trick that is of little use without another trick."""
         return [
-            f"{name} wants {self.tricks[name].wants}: torch-tricks add {other}"
+            f"{name} needs {self.tricks[name].wants}: torch-tricks add {other}"
             for name in chosen
             for other in self.tricks[name].goes_with
             if other not in chosen

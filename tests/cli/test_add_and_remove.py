@@ -94,7 +94,7 @@ class TestAdvice:
     def test_for_new_projects(self, tmp_path):
         wishes = ("new", tmp_path / "a", "--preset=minimal", "--with=freeze")
         assert notes(run(*wishes)) == [
-            "freeze wants weights to begin with: torch-tricks add pretrained"
+            "freeze needs pretrained weights: torch-tricks add pretrained"
         ]
         wishes = ("new", tmp_path / "b", "--preset=minimal", "--with=freeze,pretrained")
         assert notes(run(*wishes)) == []
@@ -103,7 +103,7 @@ class TestAdvice:
     def test_once_for_what_has_changed(self, project, trick):
         directory = project(preset="minimal")
         [note] = notes(run("add", trick))
-        assert note.startswith(f"{trick} wants ")
+        assert note.startswith(f"{trick} needs ")
         assert note.endswith(": torch-tricks add pretrained")
         commit(directory)
         assert notes(run("add", "amp")) == []

@@ -94,7 +94,7 @@ class TestList:
         project(preset="minimal", source=strict, version="v0.2.0")
         tricks, _ = listed(run("list"))
         assert tricks["swa"].endswith(" needs tricks: amp")
-        needs = "goes with: pretrained needs: weights to begin with"
+        needs = "goes with: pretrained needs: pretrained weights"
         assert tricks["freeze"].endswith(needs)
         needs = "needs tricks: parallel=ddp or parallel=fsdp needs: a CUDA GPU"
         assert tricks["prefetcher"].endswith(needs)

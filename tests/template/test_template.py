@@ -109,7 +109,7 @@ WANTED = [(trick, other) for trick in TRICKS for other in trick.goes_with]
 
 def test_copier_says_what_a_trick_is_of_little_use_without(copie, capsys):
     for trick, other in WANTED:
-        note = f"Note: {trick.name} wants {trick.wants}: choose {other}, too."
+        note = f"Note: {trick.name} needs {trick.wants}: choose {other}, too."
         for tricks in ([trick.name], [trick.name, other]):
             copie.copy({"preset": "custom", "tricks": tricks})
             message = " ".join(capsys.readouterr().err.split())
@@ -124,8 +124,8 @@ def test_the_list_to_tick_says_what_a_trick_is_of_little_use_without():
     )
     labels = {row["value"]: label for label, row in yaml.safe_load(choices).items()}
     for trick, other in WANTED:
-        assert labels[trick.name].endswith(f" (wants {trick.wants}: {other})")
-    said = {name for name, label in labels.items() if "(wants" in label}
+        assert labels[trick.name].endswith(f" (needs {trick.wants}: {other})")
+    said = {name for name, label in labels.items() if "(needs" in label}
     assert said == {trick.name for trick, _ in WANTED} >= {"freeze", "distillation"}
 
 
