@@ -27,6 +27,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
 from typing import IO, Any, Self
+from unittest import mock
 
 import pytest
 
@@ -36,10 +37,14 @@ PRELOADED = (
     "h5py",
     "matplotlib.backends.backend_agg",
     "matplotlib.figure",
+    "mlflow.store.db.utils",
+    "mlflow.store.tracking.sqlalchemy_store",
     "numpy",
     "pydantic.main",
     "pydantic.types",
     "pytest",
+    "sklearn.model_selection",
+    "timm",
     "torch",
     "torch._dynamo",  # Imported by the first step of an optimizer.
     "torch.distributed.checkpoint",  # The next three: only in some projects.
@@ -53,7 +58,11 @@ PRELOADED = (
     "tqdm",
     "typeguard",  # Imported by tyro.cli().
     "tyro",
+    "wandb",
 )
+
+VARIABLES = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_LOGGING_LEVEL": "ERROR"}
+"""Variables that MLflow reads as it is imported, as a project sets them."""
 
 WITHOUT_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """The plugins of this repository's tests take longer to import than pytest."""
@@ -131,8 +140,9 @@ class Zygote:
 
 def serve() -> None:
     """Answers each request on standard input by the outcome of a fork."""
-    for name in PRELOADED:
-        importlib.import_module(name)
+    with mock.patch.dict(os.environ, VARIABLES):
+        for name in PRELOADED:
+            importlib.import_module(name)
     SourceFileLoader.source_to_code = source_to_code
     # Else the forks' garbage collectors would copy the parent's memory.
     gc.freeze()
