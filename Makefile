@@ -37,8 +37,8 @@ test: installed
 	$(MAKE) lint
 	$(PYTEST) -m "not proof"
 
-# What takes longer, before a release and in CI: make proof SHARE=3 takes a third of the
-# subsets, kills and updates, and another third with the next SEED. That is random by default.
+# What takes longer, before a release and in CI: make proof SHARE=8 takes an eighth of the
+# subsets, kills and updates, and another eighth with the next SEED. That is random by default.
 proof: installed
 	TORCH_TRICKS_SHARE=$(SHARE) TORCH_TRICKS_SEED=$(SEED) $(PYTEST) -m proof
 

@@ -12,6 +12,7 @@ import sys
 
 import pytest
 import training
+from parts import at_once
 from rendering import render_subset
 from subsets import (
     PROOF_SEED,
@@ -29,17 +30,13 @@ PAIRS = covering_array(2, SEED_OF_PAIRS)
 OF_THE_PROOF = covering_array(3, PROOF_SEED)
 PAIRS_OF_THE_PROOF = covering_array(2, PROOF_SEED)
 
-RECOMMENDED = recommended()
 AT_ONCE = [Subset.of(), everything()]
 """The subsets whose scripts and own tests `make test` runs, without the tests that start
 processes. `make proof` runs whole rows, under torchrun if they have several ranks."""
 
-OTHER_TASKS = [
-    subset
-    for task in TASKS[1:]
-    for subset in (recommended(task), everything(task=task, parallel="ddp"))
-]
-"""Subsets of the other tasks, the own tests of which run in `make test` or `make proof`."""
+RECOMMENDED = recommended()
+RECOMMENDED_OF_TASKS = [recommended(task) for task in TASKS]
+EVERYTHING_OF_TASKS = [everything(task=task, parallel="ddp") for task in TASKS[1:]]
 
 WITH_RANKS = [
     next(row for row in PAIRS if row.parallel == form and "resume" in row.tricks)
@@ -189,7 +186,9 @@ def in_a_new_process(project, *arguments):
 
 @pytest.mark.long
 def test_the_types_check(tmp_path, mypy, phase):
-    check_the_types([*AT_ONCE, *OTHER_TASKS, WITH_RANKS[-1]], tmp_path, mypy, phase)
+    check_the_types(
+        [*AT_ONCE, *EVERYTHING_OF_TASKS, WITH_RANKS[-1]], tmp_path, mypy, phase
+    )
     project = tmp_path / str(WITH_RANKS[-1])
     with (project / "train.py").open("a", encoding="utf-8") as file:
         file.write("\n\nmain(0)\n")
@@ -201,7 +200,7 @@ def test_the_types_check(tmp_path, mypy, phase):
 @pytest.mark.share
 @pytest.mark.parametrize("part", range(3))
 def test_the_types_of_every_row_check(part, tmp_path, mypy, phase):
-    subsets = [*OF_THE_PROOF, *PAIRS_OF_THE_PROOF]
+    subsets = [*RECOMMENDED_OF_TASKS, *OF_THE_PROOF, *PAIRS_OF_THE_PROOF]
     check_the_types(subsets[part::3], tmp_path, mypy, phase)
 
 
@@ -225,19 +224,15 @@ def test_the_own_tests_of_ranks_pass(subset, project, zygote):
 
 
 @pytest.mark.long
-@rows(*AT_ONCE, RECOMMENDED, *OTHER_TASKS[::2])
+@pytest.mark.parametrize(
+    "subset",
+    at_once([*AT_ONCE, *RECOMMENDED_OF_TASKS], *AT_ONCE, *RECOMMENDED_OF_TASKS[::3]),
+    ids=str,
+)
 def test_the_projects_own_tests_pass(subset, project, zygote, phase):
     """In a fork, which need not import torch again."""
     with phase("tests"):
         own_tests_in_a_fork(project, zygote, "-m", "not slow")
-
-
-@pytest.mark.long
-@rows_of_the_proof(OTHER_TASKS[1::2])
-def test_the_own_tests_of_everything_pass(subset, project, zygote, phase):
-    """Of the other tasks, those that start processes, too."""
-    with phase("tests"):
-        own_tests_in_a_fork(project, zygote)
 
 
 def own_tests_in_a_fork(project, zygote, *flags):
@@ -250,7 +245,7 @@ def own_tests_in_a_fork(project, zygote, *flags):
 
 
 @pytest.mark.long
-@rows_of_the_proof(PAIRS_OF_THE_PROOF)
+@rows_of_the_proof([*PAIRS_OF_THE_PROOF, *EVERYTHING_OF_TASKS])
 def test_the_own_tests_of_every_row_pass(subset, project, phase):
     """In a new process, as its owner runs them."""
     with phase("tests"):

@@ -211,12 +211,16 @@ def runner(zygote: Zygote, project: Path) -> Callable[..., str]:
     return run
 
 
-def test_a_task_of_an_owner_trains(task, project, mypy, zygote):
-    """It learns, goes on bit for bit, and is measured and predicted alike."""
-    run = runner(zygote, project)
+@pytest.mark.proof
+def test_a_task_of_an_owner_passes_all_checks(project, mypy):
     python(project, "-m", "ruff", "check", "--quiet")
     python(project, "-m", "ruff", "format", "--check", "--quiet")
     python(project, *mypy)
+
+
+def test_a_task_of_an_owner_trains(task, project, zygote):
+    """It learns, goes on bit for bit, and is measured and predicted alike."""
+    run = runner(zygote, project)
     model = ("--model", "pixels" if task in OF_PIXELS else "cnn")
     flags = (*FLAGS, *model, "--checkpoint-every", STEPS // 2, "--keep-checkpoints", 9)
     run("train.py", *flags, "--run-dir", "run")

@@ -338,12 +338,13 @@ def test_two_ranks_agree_with_one(form, tmp_path, zygote):
 
 @pytest.mark.proof
 @pytest.mark.long
-def test_shapes_are_learned_with_the_defaults(tmp_path):
+def test_shapes_are_learned(tmp_path):
+    """In two epochs, where a model that finds the background alone has an IoU of 0.12."""
     project = tmp_path / "project"
     render(project, {"task": TASK, "preset": "recommended"})
-    command = [sys.executable, "train.py", "--device", "cpu", "--run-dir", "run"]
-    subprocess.run(command, check=True, cwd=project)
-    assert training.read_metrics(project / "run")[-1]["val_mean_iou"] > 0.85
+    flags = ("--device", "cpu", "--run-dir", "run", "--epochs", "2")
+    subprocess.run([sys.executable, "train.py", *flags], check=True, cwd=project)
+    assert training.read_metrics(project / "run")[-1]["val_mean_iou"] > 0.25
 
 
 TASK_FILE, METRICS_FILE, NETWORKS, DATASETS, SETTINGS = (

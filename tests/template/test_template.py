@@ -7,13 +7,16 @@ import shutil
 import subprocess
 import sys
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import copier
 import jinja2
 import pytest
 from footprint import MODULES
 import yaml
+from parts import few_of
 from subsets import TASKS, TRICKS
 from torch_tricks.errors import Refusal
 from torch_tricks.template import read_answers
@@ -69,8 +72,9 @@ DESCRIPTIONS = {
 }
 
 
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("preset", [*PRESETS, "custom"])
+@pytest.mark.parametrize(
+    ("preset", "task"), few_of(product([*PRESETS, "custom"], TASKS), 1, 6, 11, 12)
+)
 def test_a_preset_has_the_tricks_for_the_task(copie, preset, task, capsys):
     result = copie.copy({"preset": preset, "task": task})
     assert result.exception is None
@@ -278,9 +282,13 @@ def test_nobody_needs_to_trust_the_template():
 )
 def test_a_refused_answer_leaves_nothing_behind(bound, tmp_path, answers, sentence):
     project = tmp_path / "project"
-    result = copy(bound, project, {"project_name": "Leaves"} | answers)
-    assert result.returncode != 0
-    assert sentence in result.stderr
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        copier.run_copy(
+            str(bound),
+            project,
+            data={"project_name": "Leaves"} | answers,
+            defaults=True,
+        )
     assert list(tmp_path.iterdir()) == []
 
 
