@@ -159,10 +159,10 @@ def carry_out(project: Project, plan: Plan, new: Rendering, dry_run: bool) -> in
     if dry_run:
         print("nothing was changed: this was --dry-run")
     elif plan.needs_a_look:
-        print("to go on: resolve what is listed as conflict, kept aside or missing,")
+        print("to continue: resolve what is listed as conflict, kept aside or missing,")
         print(f"          then run git add -u, pytest{there}, and git commit")
     else:
-        print(f"to go on: read git diff HEAD, run pytest{there}, then git commit -a")
+        print(f"to continue: read git diff HEAD, run pytest{there}, then git commit -a")
     for note in new.notes:
         print(f"note: {note}")
     return NEEDS_A_LOOK if plan.needs_a_look else DONE

@@ -38,7 +38,9 @@ class TestUpdate:
             f"renamed {PACKAGE}/optim/schedule.py -> {PACKAGE}/optim/rates.py" in lines
         )
         assert "changed train.py" in lines
-        assert any(line.startswith("to go on: read git diff HEAD,") for line in lines)
+        assert any(
+            line.startswith("to continue: read git diff HEAD,") for line in lines
+        )
         run_undo(output)
         assert state(directory) == before
 
@@ -98,7 +100,7 @@ class TestUpdate:
         before = state(directory)
         output = run("update", code=1)
         assert "\nconflict train.py\n" in output
-        assert "to go on: resolve" in output
+        assert "to continue: resolve" in output
         code = (directory / "train.py").read_text()
         assert code.startswith('<<<<<<< before updating\n"""Trains my model on images.')
         assert '"""Trains a new model' in code

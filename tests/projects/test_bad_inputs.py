@@ -182,8 +182,8 @@ BEGUN_ERRORS = {
     "--data-dir folders/zero-bytes --max-bad-share 0": "fix or remove what out/unreadable.csv lists",
     "--data-dir folders/bomb --max-bad-share 0": "1 of 22 images in train are unreadable so far",
     "--data-dir folders/text --num-workers 2 --max-bad-share 0": "1 of 22 images in train are unreadable",
-    "--lr 1e30": "begin anew with a smaller --lr",
-    "--lr 1e30 --log-every 1": "begin anew with a smaller --lr",
+    "--lr 1e30": "start again with a smaller --lr",
+    "--lr 1e30 --log-every 1": "start again with a smaller --lr",
 }
 """Errors that are found only after the run directory was made, which stays."""
 
@@ -371,7 +371,7 @@ MINIMAL = [
     ("train.py --run-dir run", 1, "holds a run: pass another --run-dir"),
     ("train.py --run-dir file/run", 1, "pass another --run-dir"),
     ("train.py --run-dir ''", 1, ". holds train.py: pass another --run-dir"),
-    ("train.py --lr 1e30", 1, "begin anew with a smaller --lr"),
+    ("train.py --lr 1e30", 1, "start again with a smaller --lr"),
     ("train.py --data-dir folders/corrupt", 1, "train/a/0.png is no readable image"),
     ("train.py --data-dir folders/corrupt --num-workers 2", 1, "is no readable image"),
     ("evaluate.py --data-dir folders/corrupt-val", 1, "0.png is no readable image"),

@@ -262,7 +262,7 @@ def test_run_goes_on_without_checkpoints(fault, project, flags, zygote, whole, s
     path = re.escape(f"{started}/checkpoints")
     assert len(lines) >= 2
     made_room = r"|the disk is full: removed \S+" if fault == full_disk else ""
-    refusal = rf"training goes on without a checkpoint: .*{path}.*{made_room}"
+    refusal = rf"training continues without a checkpoint: .*{path}.*{made_room}"
     for line in lines:
         assert re.fullmatch(refusal, line), line
     training.check_same_run(whole, started)
@@ -300,9 +300,11 @@ def test_run_ends_if_its_directory_vanishes(project, flags, zygote, started):
     assert result.returncode == 1
     said = result.stderr.splitlines()
     assert any(
-        line.startswith("training goes on without a checkpoint") for line in said
+        line.startswith("training continues without a checkpoint") for line in said
     )
-    assert any(line.startswith(f"training goes on without {started}/") for line in said)
+    assert any(
+        line.startswith(f"training continues without {started}/") for line in said
+    )
     assert re.match(r"error: cannot write \S+/model.pt \(.*No such file", said[-1])
     assert not started.exists()
 
@@ -349,10 +351,10 @@ def test_logs_and_pictures_are_left_out_of_a_full_disk(
     *said, last = result.stderr.splitlines()
     assert last.startswith(f"error: cannot write {directory}/model.pt (")
     assert "No space left on device" in last
-    left_out = [line for line in said if "goes on without a checkpoint" not in line]
+    left_out = [line for line in said if "continues without a checkpoint" not in line]
     assert len(left_out) == len(set(left_out)) >= 2, said
     for line in left_out:
-        assert line.startswith(f"training goes on without {directory}/"), said
+        assert line.startswith(f"training continues without {directory}/"), said
     filler.unlink()
     goes_on(zygote.run, project, directory, *flags)
     training.check_same_run(whole, directory)
@@ -409,7 +411,7 @@ def test_signal_on_the_command_line(number, project, flags, zygote, tmp_path):
         assert process.returncode == 128 + number, stderr
         assert stderr == (
             f"stopped by {number.name} after step {last}: "
-            f"to go on, pass --resume {directory}\n"
+            f"to continue, pass --resume {directory}\n"
         )
     training.check_same_run(tmp_path / "whole", directory)
 
@@ -484,15 +486,15 @@ def test_auto_passes_over_damaged_checkpoints(project, flags, zygote, whole, sta
     assert f"resuming from {first}, step 1" in result.stdout
     remedy = "pass the directory of a run that has one"
     passed = [
-        rf"passed over: {third} is damaged, .* \(RuntimeError: .*\)",
-        f"passed over: there is no checkpoint in {second}: {remedy}",
+        rf"skipped: {third} is damaged, .* \(RuntimeError: .*\)",
+        f"skipped: there is no checkpoint in {second}: {remedy}",
     ]
     *two, last, stopped = result.stderr.splitlines()
     assert all(map(re.fullmatch, passed, two)), two
     assert stopped.startswith("stopped by SIGTERM after step 3")
     # A directory is not replaced: the run says so, and goes on.
     assert last.startswith(
-        f"training goes on without a checkpoint: cannot write {second}"
+        f"training continues without a checkpoint: cannot write {second}"
     )
     assert is_whole(third)
     third.write_bytes(content[: len(content) // 2])
@@ -554,7 +556,7 @@ def test_other_files_are_refused(project, flags, zygote, whole, started, tmp_pat
             continue
         result = zygote.run(project, ranks.SCRIPT, "stop::1", *arguments)
         assert result.returncode == 143, result.stderr
-        passed = f"passed over: {reason.format(path=newest)}\n"
+        passed = f"skipped: {reason.format(path=newest)}\n"
         assert result.stderr.startswith(f"{passed}stopped by SIGTERM after step 3")
     shutil.copy(checkpoints(whole)[2], newest)
     goes_on(zygote.run, project, started, *flags)
@@ -630,7 +632,7 @@ def test_files_never_run_code(project, flags, zygote, whole, started, folder, tm
         arguments = (*flags, "--run-dir", started, "--resume", "auto")
         result = zygote.run(project, ranks.SCRIPT, "stop::1", *arguments)
         assert result.returncode == 143, result.stderr
-        assert re.match(f"passed over: {newest} {NOT_LOADED}", result.stderr)
+        assert re.match(f"skipped: {newest} {NOT_LOADED}", result.stderr)
         arguments = ("--weights", path, "--config", whole / "config.json")
         message = one_line(
             zygote.run(

@@ -172,7 +172,7 @@ def test_a_signal_to_torchrun_stops_all_ranks(
     stopped = launch(kind, run, events=f"{event}:1:7")
     assert stopped.returncode != 0
     (step,) = re.findall(
-        rf"stopped by {name} after step (\d+): to go on", stopped.stderr
+        rf"stopped by {name} after step (\d+): to continue", stopped.stderr
     )
     assert errors(stopped.stderr) == []
     (newest,) = [
@@ -235,8 +235,8 @@ def test_a_signal_to_all_processes_loses_no_step(kind, begin, tmp_path):
     for process in processes:
         os.kill(process, signal.SIGTERM)
     _, said = run.communicate(timeout=120)
-    assert "to go on" in said, said
-    (step,) = re.findall(r"stopped by SIGTERM after step (\d+): to go on", said)
+    assert "to continue" in said, said
+    (step,) = re.findall(r"stopped by SIGTERM after step (\d+): to continue", said)
     assert f"step-{step:0>8}" in max((tmp_path / "checkpoints").iterdir()).name
     if kind == "none":
         assert (run.returncode, said.count("\n")) == (143, 1)
@@ -410,7 +410,7 @@ def test_slurm_requeues_a_job_whose_time_is_up(projects, folder, tmp_path):
         call("scontrol", "update", f"JobId={first}", "StartTime=now", "TimeLimit=60")
         slurm.wait_until(lambda: "resuming from" in log.read_text(), 120)
         said = log.read_text()
-        (step,) = re.findall(r"stopped by SIGTERM after step (\d+): to go on", said)
+        (step,) = re.findall(r"stopped by SIGTERM after step (\d+): to continue", said)
         assert re.search(rf"resuming from .*, step {step}\n", said)
         assert not list(project.glob(f"*-{second}.log"))
 

@@ -72,6 +72,7 @@ def test_all_tricks_of_a_measurement_take_its_flags_together(tmp_path, name):
 
 
 @pytest.mark.proof
+@pytest.mark.share
 def test_effects_are_measured_and_kept(tmp_path):
     program = (
         "import sys; sys.path.insert(0, 'benchmarks'); import effects; "

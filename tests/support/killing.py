@@ -57,7 +57,7 @@ class Killing:
 
         The command runs once and the project is copied before each step, for that is
         what a kill would leave: nothing that it has not yet written can come after. Steps
-        that have changed nothing are passed over.
+        that have changed nothing are skipped.
         """
         self.restore()
         shutil.rmtree(self.snapshots, ignore_errors=True)

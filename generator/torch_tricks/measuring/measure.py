@@ -77,7 +77,7 @@ def measure(request: Request, resume: bool, as_json: bool) -> None:
             file=sys.stderr,
         )
     print(
-        f"results: {task.directory}; after a stop, add --resume to go on",
+        f"results: {task.directory}; after a stop, add --resume to continue",
         file=sys.stderr,
     )
     train_all(task)

@@ -373,7 +373,7 @@ def test_run_goes_on_if_a_checkpoint_cannot_be_saved(
     (run.directory / "checkpoints").write_text("in the way")
     train.train_epoch(run)
     assert run.progress.step > 0
-    assert "goes on without a checkpoint" in capsys.readouterr().err
+    assert "continues without a checkpoint" in capsys.readouterr().err
     run.stop.received = signal.SIGTERM
     with pytest.raises(SystemExit):
         for _ in range(2):  # Several processes agree one call late.

@@ -70,7 +70,9 @@ def test_logs_that_cannot_be_written_are_reported_once(
     said = sorted(capsys.readouterr().err.splitlines())
     assert len(said) == len(names)
     for line, name in zip(said, names, strict=True):
-        assert line.startswith(f"training goes on without {tmp_path / 'run' / name}: ")
+        assert line.startswith(
+            f"training continues without {tmp_path / 'run' / name}: "
+        )
 
 
 def test_targets_with_fractions_are_in_single_precision(
