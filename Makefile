@@ -32,7 +32,7 @@ PYTEST = OMP_NUM_THREADS=1 TORCH_TRICKS_FLOOR_PYTHON=.venv-floor/bin/python \
 installed:
 	$(MAKE) --jobs=2 .venv/installed .venv-floor/installed
 
-# Some ten minutes on two cores.
+# Ten to twenty minutes on two cores.
 test: installed
 	$(MAKE) lint
 	$(PYTEST) -m "not proof"

@@ -370,7 +370,9 @@ def test_slurm_script_goes_on_when_its_time_was_up(
     stopped = start("run-out-of-time:0:7")
     assert stopped.returncode == 0, stopped.stderr
     assert (project / "requeued").read_text() == f"{job}\n"
-    (step,) = re.findall(r"stopped by SIGTERM after step (\d+): to go", stopped.stderr)
+    (step,) = re.findall(
+        r"stopped by SIGTERM after step (\d+): to continue", stopped.stderr
+    )
     finished = start("none")
     assert finished.returncode == 0, finished.stderr
     assert re.search(rf"resuming from .*, step {step}\n", finished.stdout)
