@@ -64,8 +64,8 @@ def test_weights_are_evaluated_on_their_fold(
 def test_other_images_are_refused(listed: Settings, tmp_path: Path) -> None:
     cross_validate.main(listed)
     path = tmp_path / "labels.csv"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join(lines[:-2]), encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("11-1.png,11,", "11-1.png,12,"), encoding="utf-8")
     with pytest.raises(UserError, match="the images or groups are not those of"):
         cross_validate.main(listed)
     assert len(results(tmp_path)["folds"]) == 2
@@ -77,7 +77,11 @@ def test_own_splits_are_joined_and_test_stays_out(
     path = tmp_path / "labels.csv"
     header, *rows = path.read_text(encoding="utf-8").splitlines()
     splits = ["train"] * 12 + ["val"] * 8 + ["test"] * 4
-    named = [f"{row},{split}" for row, split in zip(rows, splits)]
+    # Two classes, so that each has patients enough without the test images.
+    named = [
+        f"{row[:-1]}{'be'[number // 2 % 2]},{split}"
+        for number, (row, split) in enumerate(zip(rows, splits))
+    ]
     path.write_text("\n".join([f"{header},split", *named]), encoding="utf-8")
     cross_validate.main(listed)
     said = "fold 2 of 2 of train and val, 10 groups, without test"
