@@ -160,7 +160,7 @@ def carry_out(project: Project, plan: Plan, new: Rendering, dry_run: bool) -> in
         print("nothing was changed: this was --dry-run")
     elif plan.needs_a_look:
         print("to continue: resolve what is listed as conflict, kept aside or missing,")
-        print(f"          then run git add -u, pytest{there}, and git commit")
+        print(f"             then run git add -u, pytest{there}, and git commit")
     else:
         print(f"to continue: read git diff HEAD, run pytest{there}, then git commit -a")
     for note in new.notes:

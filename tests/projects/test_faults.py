@@ -452,8 +452,12 @@ def test_second_signal_stops_at_once(first, second, project, flags, zygote, tmp_
 
 @pytest.mark.parametrize(
     ("seed", "flips"),
-    [(0, 100), pytest.param(PROOF_SEED, 1500, marks=pytest.mark.proof)],
-    ids=["hundreds", "thousands"],
+    [
+        (0, 100),
+        pytest.param(PROOF_SEED, 1500, marks=pytest.mark.proof),
+        pytest.param(PROOF_SEED, 4000, marks=[pytest.mark.proof, pytest.mark.share]),
+    ],
+    ids=["hundreds", "more", "thousands"],
 )
 def test_damaged_checkpoints(seed, flips, project, zygote, started):
     """A damaged checkpoint is refused, or its whole content is as it was saved."""

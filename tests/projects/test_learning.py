@@ -56,8 +56,12 @@ def last_accuracy(tmp_path, preset, *flags):
     [
         ("everything", ("--epochs", "3", "--eval-every", "3", *QUICK), 0.98),
         ("recommended", ("--epochs", "2", "--eval-every", "2"), 0.99),
+        pytest.param(
+            *("everything", ("--epochs", "7", "--eval-every", "7", *QUICK), 0.99),
+            marks=pytest.mark.share,
+        ),
     ],
-    ids=["everything", "recommended"],
+    ids=["everything", "recommended", "everything for longer"],
 )
 def test_mnist_is_learned(tmp_path, mnist, preset, flags, accuracy):
     flags = ("--data", "mnist", "--data-dir", str(mnist), *flags)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from rendering import render, render_subset
-from subsets import everything
+from subsets import Subset, everything
 from test_covering import ENVIRONMENT, OWN_TESTS
 from zygote import Zygote
 
@@ -66,6 +66,12 @@ def test_projects_hold_what_their_own_tests_leave_out(preset, tmp_path, zygote):
     answers, names = PROJECTS[preset]
     project = render(tmp_path / "project", {"preset": preset, **answers})
     check_proofs(project, names, zygote)
+
+
+@pytest.mark.parametrize("task", ["multilabel", "segmentation"])
+def test_other_tasks_are_calibrated(task, tmp_path, zygote):
+    project = render_subset(tmp_path / "project", Subset.of("calibration", task=task))
+    check_proofs(project, ["everything/calibrate"], zygote)
 
 
 @pytest.mark.proof

@@ -338,13 +338,18 @@ def test_two_ranks_agree_with_one(form, tmp_path, zygote):
 
 @pytest.mark.proof
 @pytest.mark.long
-def test_shapes_are_learned(tmp_path):
-    """In two epochs, where a model that finds the background alone has an IoU of 0.12."""
+@pytest.mark.parametrize(
+    ("flags", "least"),
+    [(("--epochs", "2"), 0.25), pytest.param((), 0.85, marks=pytest.mark.share)],
+    ids=["two epochs", "defaults"],
+)
+def test_shapes_are_learned(flags, least, tmp_path):
+    """A model that finds the background alone has a mean IoU of 0.12 to 0.14."""
     project = tmp_path / "project"
     render(project, {"task": TASK, "preset": "recommended"})
-    flags = ("--device", "cpu", "--run-dir", "run", "--epochs", "2")
-    subprocess.run([sys.executable, "train.py", *flags], check=True, cwd=project)
-    assert training.read_metrics(project / "run")[-1]["val_mean_iou"] > 0.25
+    command = [sys.executable, "train.py", "--device", "cpu", "--run-dir", "run"]
+    subprocess.run([*command, *flags], check=True, cwd=project)
+    assert training.read_metrics(project / "run")[-1]["val_mean_iou"] > least
 
 
 TASK_FILE, METRICS_FILE, NETWORKS, DATASETS, SETTINGS = (

@@ -72,6 +72,7 @@ DESCRIPTIONS = {
 }
 
 
+# Each preset once, and each task.
 @pytest.mark.parametrize(
     ("preset", "task"), few_of(product([*PRESETS, "custom"], TASKS), 1, 6, 11, 12)
 )
