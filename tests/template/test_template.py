@@ -293,6 +293,13 @@ def test_a_refused_answer_leaves_nothing_behind(bound, tmp_path, answers, senten
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_real_command_refuses_an_answer(bound, tmp_path):
+    result = copy(bound, tmp_path / "project", {"project_name": "   "})
+    assert result.returncode != 0
+    assert "Give the project a name" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.fixture(scope="module")
 def bound(tmp_path_factory):
     """A template with tricks that are bound to others, as those of no release may be."""
