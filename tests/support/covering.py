@@ -169,13 +169,11 @@ class Space:
             missing[np.ix_(*[row] * strength)] = False
         while missing.any():
             left = np.argwhere(missing)
-            best = max(
-                (
-                    self._row(missing, [int(x) for x in random.choice(left)], random)
-                    for _ in range(ATTEMPTS)
-                ),
-                key=lambda row: missing[np.ix_(*[row] * strength)].sum(),
+            attempts = (
+                self._row(missing, [int(x) for x in random.choice(left)], random)
+                for _ in range(ATTEMPTS)
             )
+            best, _ = max(attempts, key=lambda attempt: attempt[1])
             rows.append(best)
             missing[np.ix_(*[best] * strength)] = False
         return [
@@ -212,11 +210,20 @@ class Space:
 
     def _row(
         self, missing: np.ndarray, row: list[int], random: np.random.Generator
-    ) -> list[int]:
-        """Completes a row of literals, each time by what brings the most."""
+    ) -> tuple[list[int], int]:
+        """Completes a row of literals, each time by what brings the most.
+
+        Returns:
+            The row, and a number that rises with the meetings that it brings.
+        """
         state = self._all(self.literals[number] for number in row)
         taken = {self.literals[number][0] for number in row}
-        tricks = list(self.tricks.values())
+        tricks, brought = list(self.tricks.values()), 0
+        gains = np.zeros(len(self.literals), int) + (
+            missing if missing.ndim == 1 else 0
+        )
+        for place, literal in enumerate(row):
+            gains += gained_with(missing, literal, row[:place])
         for place in random.permutation(len(tricks)):
             trick = tricks[place]
             if trick.name in taken:
@@ -226,11 +233,24 @@ class Space:
                 for level in trick.levels
                 if self._possible(state & self.implied[literal := (trick.name, level)])
             ]
-            gained = missing.take(literals, axis=0)
-            for axis in range(1, missing.ndim):
-                gained = gained.take(row, axis)
-            gains = gained.reshape(len(literals), -1).sum(1)
-            best = np.flatnonzero(gains == gains.max())
-            row = [*row, literals[best[random.integers(len(best))]]]
-            state &= self.implied[self.literals[row[-1]]]
-        return row
+            most = gains[literals].max()
+            best = np.flatnonzero(gains[literals] == most)
+            literal = literals[best[random.integers(len(best))]]
+            brought += int(most)
+            gains += gained_with(missing, literal, row)
+            row = [*row, literal]
+            state &= self.implied[self.literals[literal]]
+        return row, brought
+
+
+def gained_with(missing: np.ndarray, literal: int, row: list[int]) -> np.ndarray:
+    """Returns how much more each literal brings to a row once another one is in it.
+
+    Meetings are counted in each order of the others.
+    """
+    if missing.ndim == 1:
+        return np.zeros(len(missing), int)
+    found = missing[literal]
+    for _ in range(missing.ndim - 2):
+        found = found.take(row, axis=-1)
+    return found.reshape(len(found), -1).sum(1) * (missing.ndim - 1)

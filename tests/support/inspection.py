@@ -88,11 +88,13 @@ def words_of_a_module(trick: Trick) -> Iterator[str]:
         # One word, as report, is a word of sentences, too.
         start = r"\b" if "/" in module else "[./]"
         yield rf"{start}{module.replace('/', '[./]')}\b"
-        for name in DEFINED[f"{{{{ package_name }}}}/{module}.py"]:
-            if len(DEFINING[name]) == 1 and re.search(r"[a-z](_[a-z]|[A-Z])", name):
+        for name in definitions()[f"{{{{ package_name }}}}/{module}.py"]:
+            alone = sum(name in names for names in definitions().values()) == 1
+            if alone and re.search(r"[a-z](_[a-z]|[A-Z])", name):
                 yield rf"(?-i:\b{name}\(|import .*\b{name}\b)"
 
 
+@cache
 def definitions() -> dict[str, set[str]]:
     """Returns the functions and classes at the top of each module of the template."""
     found: dict[str, set[str]] = {}
@@ -104,21 +106,14 @@ def definitions() -> dict[str, set[str]]:
     return found
 
 
-DEFINED = definitions()
-"""The names that each module defines."""
+@cache
+def patterns() -> dict[tuple[str, ...], re.Pattern[str]]:
+    """Returns the patterns of all owners. The footprints behind them take seconds."""
+    return {
+        owners: re.compile("|".join(f"(?:{word})" for word in words), re.IGNORECASE)
+        for owners, words in words_by_owners().items()
+    }
 
-DEFINING: dict[str, list[str]] = {}
-"""The modules that define each name."""
-for _module, _names in DEFINED.items():
-    for _name in _names:
-        DEFINING.setdefault(_name, []).append(_module)
-
-TRACES = words_by_owners()
-
-PATTERNS = {
-    owners: re.compile("|".join(f"(?:{word})" for word in words), re.IGNORECASE)
-    for owners, words in TRACES.items()
-}
 
 # Words that a file may say all the same. Every project can load the weights of others,
 # whatever those were wrapped in, and torch has names of its own.
@@ -187,7 +182,7 @@ def traces_in_a_line(line: str) -> list[tuple[tuple[str, ...], str]]:
     """Returns the first word of each group of tricks."""
     return [
         (owners, match[0])
-        for owners, pattern in PATTERNS.items()
+        for owners, pattern in patterns().items()
         if (match := pattern.search(line))
     ]
 
