@@ -8,6 +8,7 @@ import gc
 import hashlib
 import os
 import secrets
+import shlex
 import shutil
 import tempfile
 import time
@@ -30,6 +31,9 @@ ROOT = Path(__file__).parents[1]
 
 MEMORY = Path("/dev/shm")
 
+FLOOR = ".venv-floor/bin/python"
+"""A Python with the oldest versions, which `make proof` installs."""
+
 SEED, SHARE = "TORCH_TRICKS_SEED", "TORCH_TRICKS_SHARE"
 """The variables of `make proof`: a seed, and a share. A share of 3 runs a third of the
 tests that are marked `share`; another seed runs another third."""
@@ -37,10 +41,13 @@ tests that are marked `share`; another seed runs another third."""
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Keeps files in memory if there is room: saves and clones wait for the disk.
+    """Sets what all processes share: one thread each, and files in memory if there is room.
 
-    The proof gets a seed, unless it has one; the processes of xdist find it there.
+    Saves and clones wait for the disk. The proof gets a seed, unless it has one.
     """
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    if (ROOT / FLOOR).exists():
+        os.environ.setdefault("TORCH_TRICKS_FLOOR_PYTHON", FLOOR)
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 8 * 2**30:
         os.environ.setdefault("TMPDIR", str(MEMORY))
         tempfile.tempdir = None  # Else it stays where it was first asked for.
@@ -58,13 +65,21 @@ def share() -> int:
     return int(os.environ.get(SHARE) or 1)
 
 
-def how_to_repeat(config: pytest.Config) -> str | None:
+def pytest_report_header(config: pytest.Config) -> str | None:
     if config.option.markexpr == "proof":
         return f"make proof SHARE={share()} SEED={os.environ[SEED]} repeats this"
     return None
 
 
-pytest_report_header = how_to_repeat
+def how_to_repeat(node: str) -> str:
+    """Returns the command that runs one test again, with the seed that it had."""
+    ours = [(name, value) for name, value in os.environ.items() if value]
+    given = [
+        f"{name}={shlex.quote(value)}"
+        for name, value in sorted(ours)
+        if name.startswith("TORCH_TRICKS_") and name != SHARE and value != FLOOR
+    ]
+    return " ".join([*given, ".venv/bin/python -m pytest", shlex.quote(node)])
 
 
 def pytest_collection_modifyitems(
@@ -171,7 +186,7 @@ def phase(request: pytest.FixtureRequest) -> Phase:
 
 
 def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter") -> None:
-    """Prints the minutes of each file and the seconds of each phase, over all processes."""
+    """Prints times by file and phase, and below them how to repeat each failure."""
     files: dict[str, float] = defaultdict(float)
     totals: dict[tuple[str, str], list[float]] = defaultdict(list)
     for outcome in ("", "passed", "failed"):
@@ -184,11 +199,17 @@ def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter") -> None
                     test, name, seconds = value
                     totals[test, name].append(seconds)
     terminalreporter.section("time by file and phase, summed over all processes")
-    if repeat := how_to_repeat(terminalreporter.config):
-        terminalreporter.write_line(repeat)
     for file, seconds in sorted(files.items(), key=lambda item: -item[1]):
         terminalreporter.write_line(f"{file:45} {seconds / 60:8.2f} min")
     for (test, name), times in totals.items():
         terminalreporter.write_line(
             f"{test:45} {name:10} {sum(times):8.1f} s in {len(times):5} calls"
         )
+    failed = [
+        *terminalreporter.getreports("failed"),
+        *terminalreporter.getreports("error"),
+    ]
+    if failed:
+        terminalreporter.section("how to repeat what failed")
+    for report in failed:
+        terminalreporter.write_line(how_to_repeat(report.nodeid))
