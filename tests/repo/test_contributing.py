@@ -21,6 +21,7 @@ from footprint import MODULES, footprint
 from inspection import PACKAGE, WORDS
 from packaging.requirements import Requirement
 from packaging.version import Version
+from parts import at_once
 from rendering import render
 from subsets import TASKS, TRICKS, Subset, everything, forms_of, task_of
 from torch_tricks.catalogue import Trick, module_of
@@ -231,13 +232,14 @@ def python(directory: Path, *arguments: object, **variables: str) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("preset", ["minimal", "recommended"])
+@pytest.mark.parametrize("preset", at_once(["minimal", "recommended"], "minimal"))
 def test_example_leaves_other_projects_alone(example, tmp_path, preset):
     before = render(tmp_path / "before", {"preset": preset})
     after = render_example(example, tmp_path / "after", preset=preset)
     assert text_files(before) == text_files(after)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "subset",
     [Subset.of(), everything(), everything(parallel="fsdp")],
@@ -259,6 +261,7 @@ def test_example_makes_a_clean_project_that_trains(example, tmp_path, subset, zy
     assert math.isfinite(json.loads(line)["val_loss"])
 
 
+@pytest.mark.proof
 def test_example_touches_every_place(example):
     path = (example / "generator", example / "tests" / "support")
     here = {"PYTHONPATH": os.pathsep.join(map(str, path))}

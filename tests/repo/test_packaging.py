@@ -135,8 +135,11 @@ def test_git_ignores_no_code(project):
     assert (found.returncode, found.stdout) == (1, b"")
 
 
-@pytest.mark.parametrize("installer", ["pip", "uv"])
-def test_it_installs(project, tmp_path, installer):
+@pytest.mark.parametrize(
+    ("installer", "preset"), [("pip", "minimal"), ("uv", "everything")]
+)
+def test_it_installs(tmp_path, installer, preset):
+    project = render(tmp_path / "project", {"preset": preset})
     target = tmp_path / "installed"
     command = [
         *([sys.executable, "-m", "pip"] if installer == "pip" else [find_uv(), "pip"]),

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from rendering import render
 from subsets import Subset
 
-pytestmark = needs_chromium
+pytestmark = [needs_chromium, pytest.mark.proof]
 
 FLAGS = (
     *("--device", "cpu", "--num-workers", 0, "--image-size", 8, "--batch-size", 4),
