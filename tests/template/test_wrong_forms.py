@@ -1,7 +1,7 @@
 """No project has the wrong forms that old articles on PyTorch teach.
 
-They are those whose fault no run on a CPU shows. Others, such as a schedule before the update,
-break a project's own tests. Each check looks at the Python of a project, and is shown a wrong
+They are those whose fault a run on a CPU may not show. Others, such as a schedule before the
+update, break a project's own tests. Each check looks at the Python of a project, and is shown a wrong
 form that it must find: alone, and in the train.py of a project.
 """
 
@@ -105,6 +105,29 @@ def keywords(call: ast.Call) -> dict[str | None, str]:
 def devices_hidden_from_inside(tree, text):
     # It is the user's to set, and only works before CUDA starts.
     yield from re.findall(r"environ\W+CUDA_VISIBLE_DEVICES", text)
+
+
+@wrong_form("loss = loss / accumulation_steps\nloss.backward()")
+def loss_divided_by_the_number_of_batches(tree, text):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            divisor = ast.unparse(node.right)
+            if "loss" in ast.unparse(node.left) and re.search(
+                r"accum|steps|^\d+$|^k$", divisor
+            ):
+                yield node
+
+
+@wrong_form("if (i + 1) % accumulation_steps == 0:\n    optimizer.step()")
+def last_window_dropped(tree, text):
+    """An update that depends on a remainder, which a short last window never has."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "%" in ast.unparse(node.test):
+            body = ast.Module(node.body, [])
+            for name in ("optimizer.step", "optimizer_step", "scaler.step"):
+                yield from calls(body, name)
+            if any(isinstance(child, ast.Continue) for child in ast.walk(body)):
+                yield node
 
 
 @wrong_form("ids = map(id, head.parameters())\nbase = [p for p in all if id(p) in ids]")
