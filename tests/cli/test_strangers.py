@@ -205,7 +205,15 @@ def hooks(work):
     return {path: path.read_bytes() for path in folder.glob("*")}
 
 
-@pytest.mark.parametrize("attack", few_of(ATTACKS, *range(0, len(ATTACKS), 3)))
+AT_ONCE = (
+    "nothing",
+    "shell in the loop",
+    "above by a condition",
+    "a link to a section",
+)
+
+
+@pytest.mark.parametrize("attack", few_of(ATTACKS, *map([*ATTACKS].index, AT_ONCE)))
 def test_no_command_that_looks_runs_or_leaves_its_folder(stranger, attack):
     check_commands(stranger, attack, LOOKS)
 

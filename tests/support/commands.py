@@ -11,6 +11,7 @@ from subsets import ROOT, TRICKS
 from torch_tricks import cli
 from torch_tricks.template import PUBLISHED
 from typer.testing import CliRunner
+from updating import read_files as files
 
 GIT = shutil.which("git")
 SOURCE = PUBLISHED
@@ -67,15 +68,6 @@ def run(*arguments, code=0, **options):
     return result.stdout
 
 
-def files(directory):
-    """The content of each file, less git's own."""
-    return {
-        path.relative_to(directory).as_posix(): path.read_bytes()
-        for path in directory.rglob("*")
-        if path.is_file() and ".git" not in path.relative_to(directory).parts
-    }
-
-
 def edit(path, old, new):
     text = path.read_text(encoding="utf-8")
     assert old in text
@@ -112,7 +104,11 @@ def state(directory):
 
 def python(*arguments, **options):
     """Runs Python in a fresh process, on the tool of this clone."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "generator")}
     command = [sys.executable, *map(str, arguments)]
-    options = {"capture_output": True, "text": True, "env": environment} | options
+    options = {"capture_output": True, "text": True, "env": of_this_clone()} | options
     return subprocess.run(command, check=False, **options)
+
+
+def of_this_clone(**variables):
+    """The environment in which a new process finds the tool of this clone."""
+    return os.environ | {"PYTHONPATH": str(ROOT / "generator")} | variables

@@ -27,7 +27,13 @@ import dunamai
 import yaml
 from covering import FORMS, TASK
 from hypothesis import strategies as st
-from rendering import PACKAGE, clones_kept, quick_copier, render_version
+from rendering import (
+    PACKAGE,
+    all_answers,
+    clones_kept,
+    quick_copier,
+    render_version,
+)
 from subsets import TASKS, TRICKS, all_subsets, questions, space
 from torch_tricks.cli import app
 from typer.testing import CliRunner
@@ -352,20 +358,7 @@ SIZES = st.integers(1, 12)
 @cache
 def tricks_of_preset(version: str, preset: str, task: str) -> frozenset[str]:
     """The tricks of a preset in a version, from the catalogue and what was added since."""
-    rows = [trick for trick in TRICKS if trick.works(TASK, task)]
-    tricks = {
-        "minimal": set(),
-        "recommended": {
-            trick.name
-            for trick in rows
-            if trick.recommended and trick.works(FORMS, "none")
-        },
-        "everything": {
-            trick.name
-            for trick in rows
-            if not trick.excludes and trick.works(FORMS, "dp")
-        },
-    }[preset]
+    tricks = {*all_answers({"preset": preset, TASK: task})["chosen"]}
     if preset != "minimal" and version >= "v0.2.0":
         tricks.add(NEW_TRICK)
     return frozenset(tricks)
