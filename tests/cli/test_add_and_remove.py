@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 from commands import RECOMMENDED, commit, custom, edit, files, git, notes, run, run_undo
+from parts import few_of
 from rendering import PACKAGE
 
 NO_PROJECT = (
     "no .copier-answers.yml here or above: cd into a project, or pass --project"
 )
+PARALLEL = custom("amp", parallel="dp")
 NEWER = custom() | {"version": "v0.2.0"}
 LESS_AMP = [name for name in RECOMMENDED if name != "amp"]
 
@@ -18,18 +20,13 @@ LESS_AMP = [name for name in RECOMMENDED if name != "amp"]
 class TestAddAndRemove:
     @pytest.mark.parametrize(
         ("before", "command", "after"),
-        [
-            (
-                {"preset": "recommended"},
-                ["remove", "amp"],
-                custom(*LESS_AMP),
-            ),
-            (
-                custom(parallel="dp"),
-                ["add", "amp", "parallel"],
-                custom("amp", parallel="dp"),
-            ),
-        ],
+        few_of(
+            [
+                ({"preset": "recommended"}, ["remove", "amp"], custom(*LESS_AMP)),
+                (custom(parallel="dp"), ["add", "amp", "parallel"], PARALLEL),
+            ],
+            0,
+        ),
         ids=str,
     )
     def test_gives_what_copier_makes_anew(self, project, fresh, before, command, after):
@@ -58,6 +55,7 @@ class TestAddAndRemove:
         assert run("remove", "swa") == "swa is not in the project\nnothing to do\n"
         assert git(directory, "status", "--porcelain") == ""
 
+    @pytest.mark.proof
     def test_every_change_shows_in_git_diff(self, project):
         directory = project(**custom("amp"))
         shown = run("remove", "amp", "--dry-run")
@@ -68,6 +66,7 @@ class TestAddAndRemove:
         run("add", "swa")
         assert git(directory, "diff", "HEAD") in shown
 
+    @pytest.mark.proof
     def test_a_change_can_be_stashed(self, project):
         """As a later command advises: new, changed and removed files."""
         directory = project(**custom("swa"))
@@ -115,11 +114,14 @@ class TestFromAFolderInside:
 
     @pytest.mark.parametrize(
         ("place", "command", "before", "after"),
-        [
-            ("project", ["add", "swa"], custom(), custom("swa")),
-            ("a repository/leaves", ["remove", "amp"], custom("amp"), custom()),
-            ("a repository/leaves", ["update"], custom(), NEWER),
-        ],
+        few_of(
+            [
+                ("project", ["add", "swa"], custom(), custom("swa")),
+                ("a repository/leaves", ["remove", "amp"], custom("amp"), custom()),
+                ("a repository/leaves", ["update"], custom(), NEWER),
+            ],
+            2,
+        ),
         ids=str,
     )
     def test_changes_are_the_same(
@@ -137,6 +139,7 @@ class TestFromAFolderInside:
         run_undo(output)
         assert files(tmp_path) == original
 
+    @pytest.mark.proof
     def test_looking_is_the_same(self, project, monkeypatch):
         directory = project(preset="minimal")
         edit(directory / "train.py", "Trains", "Really trains")
@@ -177,6 +180,7 @@ class TestFromAFolderInside:
         assert "\nremoved checkpoint.py\n" in output
         assert files(directory) == files(fresh(**custom()))
 
+    @pytest.mark.proof
     def test_another_repository_inside_is_no_part(self, project, monkeypatch):
         directory = project(preset="minimal")
         other = directory / "others" / "timm" / "src"

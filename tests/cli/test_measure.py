@@ -67,6 +67,7 @@ def simulated(here, tmp_path):
     return "--repeats", 2, "--launch", f"{sys.executable} {tmp_path}/simulate.py"
 
 
+@pytest.mark.proof
 def test_less_than_a_hundredth_does_not_matter(simulated):
     told = run("measure", "l1,prefetcher", *simulated)
     shared = "all are compared with the same runs of the project as it is: if those are"
@@ -80,6 +81,7 @@ def test_less_than_a_hundredth_does_not_matter(simulated):
     assert shared not in run("measure", "l1", *simulated)
 
 
+@pytest.mark.proof
 def test_all_have_their_best_epoch_where_one_stops_early(simulated):
     found = {}
     for trick in ("early_stopping", "ema"):

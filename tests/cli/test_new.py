@@ -16,12 +16,11 @@ from commands import (
     edit,
     files,
     git,
-    of_this_clone,
     python,
     run,
 )
 from rendering import PACKAGE, render
-from subsets import ROOT, TRICKS
+from subsets import ROOT, TASKS, TRICKS
 from torch_tricks import cli
 from typer.testing import CliRunner
 from versions import NEW_TRICK, REPOSITORY
@@ -34,6 +33,7 @@ class TestNew:
         ("wishes", "answers"),
         [
             (["--preset=minimal"], {"preset": "minimal"}),
+            (["--task", TASKS[-1]], {"preset": "recommended", "task": TASKS[-1]}),
             (["--defaults"], {"preset": "recommended"}),
             (
                 ["--preset=minimal", "--with=amp,mixup", "--with=swa"],
@@ -65,25 +65,13 @@ class TestNew:
         assert f"\nIts package is {PACKAGE}: import {PACKAGE}.\n" in output
         assert os.listdir(tmp_path) == ["leaves"]
 
-    def test_the_real_commands_agree(self, tmp_path):
+    def test_the_real_copier_agrees(self, tmp_path, fresh):
+        command = [Path(sys.executable).with_name("copier"), "copy", "--defaults"]
         names = {"project_name": NAME, "preset": "minimal"}
-        answers = [f"--data={name}={value}" for name, value in names.items()]
-        tool = (sys.executable, "-m", "torch_tricks", "new", "ours/leaves")
-        copier = (Path(sys.executable).with_name("copier"), "copy", "--defaults")
-        for command in (
-            (*tool, *answers, "--template", SOURCE, "--ref", "v0.1.0"),
-            (
-                *copier,
-                "--quiet",
-                *answers,
-                "--vcs-ref",
-                "v0.1.0",
-                SOURCE,
-                "theirs/leaves",
-            ),
-        ):
-            subprocess.run(command, cwd=tmp_path, env=of_this_clone(), check=True)
-        assert files(tmp_path / "ours") == files(tmp_path / "theirs")
+        command += [f"--data={name}={value}" for name, value in names.items()]
+        command += ["--quiet", "--vcs-ref=v0.1.0", SOURCE, tmp_path / "leaves"]
+        subprocess.run(command, check=True)
+        assert files(tmp_path / "leaves") == files(fresh(preset="minimal"))
 
     @pytest.mark.proof
     def test_a_clone_makes_projects_of_itself_as_it_stands(self, tmp_path):
@@ -108,9 +96,13 @@ class TestNew:
         assert {*re.findall(r"`(\w+)`", row)} & names == missing
 
     def test_an_empty_folder_is_filled(self, tmp_path, fresh, monkeypatch):
-        monkeypatch.chdir(tmp_path)
+        """Also where a link leads to it."""
+        (tmp_path / "disk").mkdir()
+        (tmp_path / "leaves").symlink_to("disk")
+        monkeypatch.chdir(tmp_path / "leaves")
         output = run("new", ".", "--name", NAME, "--preset=minimal")
-        assert files(tmp_path) == files(fresh(preset="minimal"))
+        assert files(tmp_path / "disk") == files(fresh(preset="minimal"))
+        assert (tmp_path / "leaves").is_symlink()
         assert "    cd " not in output
 
     def test_a_fresh_clone_is_filled(self, tmp_path, fresh):
@@ -129,21 +121,6 @@ class TestNew:
         commands = commands.replace("commit", f"{settings} commit", 1)
         subprocess.run(commands, shell=True, cwd=tmp_path, check=True)
         assert git(tmp_path, "status", "--porcelain") == ""
-
-    def test_files_in_a_fresh_clone_are_named(self, tmp_path):
-        git(tmp_path, "init", "--quiet")
-        for name in ("LICENSE", "README.md", ".gitignore"):
-            (tmp_path / name).write_text("mine")
-        line = run("new", tmp_path, "--defaults", code=2)
-        assert "move .gitignore, LICENSE, README.md away" in line
-        assert len(os.listdir(tmp_path)) == 4
-
-    def test_a_link_to_an_empty_folder_is_filled(self, tmp_path, fresh):
-        (tmp_path / "disk").mkdir()
-        (tmp_path / "leaves").symlink_to("disk")
-        run("new", tmp_path / "leaves", "--name", NAME, "--preset=minimal")
-        assert (tmp_path / "leaves").is_symlink()
-        assert files(tmp_path / "disk") == files(fresh(preset="minimal"))
 
     def test_an_empty_folder_that_cannot_be_replaced_is_filled(
         self, tmp_path, fresh, monkeypatch
@@ -194,6 +171,7 @@ class TestNew:
         assert f"\n    {expected}\n" in output
         assert (f"the repository of {tmp_path}:" in output) == (not ignored)
 
+    @pytest.mark.proof
     def test_a_relative_template_is_found_again_from_the_project(
         self, hub, tmp_path, monkeypatch
     ):
@@ -276,15 +254,15 @@ class TestNew:
         assert {"package_name", "description", "author"} < answers.keys()
 
     def test_nothing_is_overwritten(self, tmp_path):
-        (tmp_path / "notes").write_text("mine")
+        git(tmp_path, "init", "--quiet")
+        for name in (".gitignore", "notes"):
+            (tmp_path / name).write_text("mine")
         line = run("new", tmp_path, "--name", NAME, "--defaults", code=2)
         assert "exists already" in line
-        assert files(tmp_path) == {"notes": b"mine"}
-        assert "move notes away, run again" in line
+        assert files(tmp_path) == {".gitignore": b"mine", "notes": b"mine"}
+        assert "move .gitignore, notes away, run again" in line
+        (tmp_path / "nowhere").symlink_to("x")
         for name in ("notes", "nowhere"):
-            (tmp_path / "nowhere").is_symlink() or (tmp_path / "nowhere").symlink_to(
-                "x"
-            )
             line = run("new", tmp_path / name, "--name", NAME, code=2)
             assert "exists already, and is no folder" in line
 
@@ -357,6 +335,7 @@ class TestAsking:
         expected = fresh(**custom(*RECOMMENDED), author="Ada")
         assert files(tmp_path / "leaves") == files(expected)
 
+    @pytest.mark.proof
     def test_who_changes_to_custom_about_the_tricks(self, project, asked, fresh):
         directory = project(preset="minimal")
         run("update", "--data", "preset=custom")

@@ -20,6 +20,7 @@ from commands import (
     run_undo,
     state,
 )
+from parts import few_of
 from rendering import PACKAGE
 from torch_tricks.git import Scratch
 from versions import REPOSITORY
@@ -53,17 +54,29 @@ class TestTricksThatDoNotGoTogether:
 
     @pytest.mark.parametrize(
         ("before", "command", "sentence"),
-        [
-            (custom(), ["add", "swa"], "swa needs amp: choose both, or neither"),
-            (custom("amp", "swa"), ["remove", "amp"], "swa needs amp: remove swa too"),
-            (custom("mixup"), ["add", "accumulation"], "mixup excludes accumulation"),
-            (custom(), ["add", "prefetcher"], "parallel=ddp or parallel=fsdp: add"),
-            (
-                custom("prefetcher", parallel="ddp"),
-                ["add", "parallel=dp"],
-                "parallel=ddp or parallel=fsdp: remove prefetcher too",
-            ),
-        ],
+        few_of(
+            [
+                (custom(), ["add", "swa"], "swa needs amp: choose both, or neither"),
+                (
+                    custom("amp", "swa"),
+                    ["remove", "amp"],
+                    "swa needs amp: remove swa too",
+                ),
+                (
+                    custom("mixup"),
+                    ["add", "accumulation"],
+                    "mixup excludes accumulation",
+                ),
+                (custom(), ["add", "prefetcher"], "parallel=ddp or parallel=fsdp: add"),
+                (
+                    custom("prefetcher", parallel="ddp"),
+                    ["add", "parallel=dp"],
+                    "parallel=ddp or parallel=fsdp: remove prefetcher too",
+                ),
+            ],
+            0,
+            1,
+        ),
         ids=str,
     )
     def test_add_and_remove(self, a_project, before, command, sentence):
@@ -74,26 +87,47 @@ class TestTricksThatDoNotGoTogether:
 
     @pytest.mark.parametrize(
         ("command", "pattern", "wrong", "sentence"),
-        [
-            (["update"], LISTED, "tricks: [swa]", "swa needs amp"),
-            (["update"], LISTED, "tricks: [amp, sva]", "sva"),
-            (["add", "swa"], LISTED, "tricks: seeding", "must be a list, such as"),
-            (["list"], "parallel: none", "parallel: ddq", "did you mean ddp?"),
-            (["show", "swa"], "preset: custom", "preset: costum", "mean custom?"),
-            (["update"], "package_name: leaf_", "package_name: Leaf_", "package_name"),
-            (["update"], "project_name: .*\n", "", "has no project_name: write that"),
-            (["update"], f"parallel: .*\n|{LISTED}", "", "no parallel and no tricks"),
-            (["update"], "(?s).+", "", "get it back from git"),
-            (["update"], "(?s).+", "a: [", "correct it"),
-            (["update"], "_commit: .*\n", "", "does not say which version"),
-            (
-                ["update"],
-                "_commit: .*",
-                "_commit: 0a1b2c3",
-                "_commit in .copier-answers",
-            ),
-            (["update"], "_src_path: .*", "_src_path: /nowhere", "_src_path"),
-        ],
+        few_of(
+            [
+                (["update"], LISTED, "tricks: [swa]", "swa needs amp"),
+                (["update"], LISTED, "tricks: [amp, sva]", "sva"),
+                (["add", "swa"], LISTED, "tricks: seeding", "must be a list, such as"),
+                (["list"], "parallel: none", "parallel: ddq", "did you mean ddp?"),
+                (["show", "swa"], "preset: custom", "preset: costum", "mean custom?"),
+                (
+                    ["update"],
+                    "package_name: leaf_",
+                    "package_name: Leaf_",
+                    "package_name",
+                ),
+                (
+                    ["update"],
+                    "project_name: .*\n",
+                    "",
+                    "has no project_name: write that",
+                ),
+                (
+                    ["update"],
+                    f"parallel: .*\n|{LISTED}",
+                    "",
+                    "no parallel and no tricks",
+                ),
+                (["update"], "(?s).+", "", "get it back from git"),
+                (["update"], "(?s).+", "a: [", "correct it"),
+                (["update"], "_commit: .*\n", "", "does not say which version"),
+                (
+                    ["update"],
+                    "_commit: .*",
+                    "_commit: 0a1b2c3",
+                    "_commit in .copier-answers",
+                ),
+                (["update"], "_src_path: .*", "_src_path: /nowhere", "_src_path"),
+            ],
+            1,
+            2,
+            3,
+            4,
+        ),
     )
     def test_the_answers_file(self, a_project, command, pattern, wrong, sentence):
         """Copier alone forgets such an answer, and takes the default."""
@@ -107,6 +141,7 @@ class TestTricksThatDoNotGoTogether:
         assert sentence in run(*command, code=2)
         assert state(directory) == before
 
+    @pytest.mark.proof
     def test_a_list_that_a_newer_version_refuses(self, a_project):
         directory = a_project(version="v0.1.0", **custom("swa"))
         status = json.loads(run("status", "--json"))
@@ -250,6 +285,7 @@ class TestWhatGitDoesNotSee:
         run_undo(output)
         assert state(directory) == before
 
+    @pytest.mark.proof
     def test_what_is_said_to_go_on_commits_the_change_and_nothing_else(self, project):
         directory = project(**custom("swa"))
         for name in ("train.py", f"{PACKAGE}/optim/swa.py"):
@@ -269,6 +305,7 @@ class TestWhatGitDoesNotSee:
         assert {*committed, "photo"} == files(directory).keys()
         assert f"kept-aside/{PACKAGE}/optim/swa.py.kept" in committed
 
+    @pytest.mark.proof
     def test_a_file_in_place_of_the_folder_for_what_is_kept(self, project):
         directory = project(**custom("swa"))
         swa = directory / PACKAGE / "optim" / "swa.py"
@@ -303,6 +340,7 @@ class TestWhatGitDoesNotSee:
         subprocess.run(command, shell=True, check=True, cwd=directory)
         assert f"{name} not committed" in run("update", *options, code=2)
 
+    @pytest.mark.proof
     def test_a_skipped_file_that_stays_is_left_alone(self, project):
         directory = project(preset="minimal")
         git(directory, "update-index", "--skip-worktree", "pyproject.toml")
@@ -322,6 +360,7 @@ class TestWhatGitDoesNotSee:
         line = run("update", code=2)
         assert "git update-index --no-assume-unchanged README.md pyproject.toml" in line
 
+    @pytest.mark.proof
     def test_a_sparse_checkout_that_leaves_out_what_changes(self, project):
         directory = project(preset="minimal")
         git(directory, "sparse-checkout", "set", "--cone", "tests")
@@ -331,6 +370,7 @@ class TestWhatGitDoesNotSee:
             assert "run git sparse-checkout disable" in line
             assert state(directory) == before
 
+    @pytest.mark.proof
     @pytest.mark.parametrize("options", [[], ["--sparse-index"]])
     def test_a_sparse_checkout_that_leaves_out_other_things(
         self, project, tmp_path, fresh, options
@@ -353,6 +393,7 @@ class TestWhatGitDoesNotSee:
             run_undo(output)
             assert state(directory) == before
 
+    @pytest.mark.proof
     def test_a_new_file_outside_of_a_sparse_checkout(self, project, fresh):
         directory = project(preset="minimal")
         folders = {str(Path(name).parent) for name in files(directory)} - {"."}
@@ -390,6 +431,7 @@ class TestWhatGitDoesNotSee:
         assert "dubious ownership" in status["not_known"]
         assert status["version"] == "v0.1.0"
 
+    @pytest.mark.proof
     def test_a_template_of_somebody_else(self, project, hub, monkeypatch, tmp_path):
         clone = tmp_path / "clone"
         git(hub, "clone", "--quiet", str(hub / REPOSITORY), str(clone))
@@ -405,6 +447,7 @@ class TestWhatGitDoesNotSee:
             assert f"safe.directory {clone}" in run(*command, code=2)
         assert "safe.directory" in json.loads(run("status", "--json"))["not_known"]
 
+    @pytest.mark.proof
     def test_only_what_the_merge_needs_is_copied(self, project, monkeypatch, fresh):
         directory = project(preset="minimal")
         git(directory, "mv", "train.py", "learn.py")

@@ -4,7 +4,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from commands import NAME, RECOMMENDED, custom, files, git, run, state
+from commands import NAME, RECOMMENDED, custom, files, run, run_undo, state
 from subsets import TASKS, TRICKS
 from torch_tricks import changing, preview
 from versions import NEW_TRICK
@@ -13,15 +13,15 @@ TASK = TASKS[-1]
 """Any but the default. `tests/repo/test_choices.py` tries the rules of all."""
 
 
+@pytest.mark.proof
 def test_a_project_of_a_task_changes_and_keeps_it(project, fresh, tmp_path):
     run("new", tmp_path / "leaves", "--name", NAME, "--task", TASK)
     recommended = {"preset": "recommended", "task": TASK}
     assert files(tmp_path / "leaves") == files(fresh(**recommended))
     directory = project(**recommended)
-    run("update", "--data", f"task={TASK}")
+    output = run("update", "--data", f"task={TASK}")
     assert files(directory) == files(fresh("v0.2.0", **recommended))
-    git(directory, "checkout", "HEAD", ".")
-    git(directory, "clean", "--quiet", "--force", "-d")
+    run_undo(output)
     run("add", "swa")
     expected = custom(*tricks_for(TASK, RECOMMENDED), "swa", task=TASK)
     assert files(directory) == files(fresh(**expected))

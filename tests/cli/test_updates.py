@@ -15,7 +15,7 @@ from covering import TASK
 from hypothesis import HealthCheck, given, settings
 from killing import Killing
 from parts import few_of
-from subsets import PROOF_SEED, Subset, questions, space
+from subsets import Subset
 from updating import (
     IGNORED,
     PACKAGE,
@@ -42,15 +42,18 @@ OF_THE_PROOF = bool(os.environ.get("TORCH_TRICKS_SEED"))
 PAIRS = list(combinations(VERSIONS, 2))
 
 
-def cases(number: int) -> settings:
-    """A sixth, the same in each `make test`; with TORCH_TRICKS_UPDATES more, and others."""
-    return settings(
-        max_examples=number * MORE if OF_THE_PROOF or MORE > 1 else number // 6,
-        derandomize=MORE == 1 and not OF_THE_PROOF,
+def try_drawn(number, run, *strategies):
+    """Calls a function with drawn numbers; in `make test` once, with a dozen edits."""
+    if not OF_THE_PROOF and MORE == 1:
+        run(1, 12)
+        return
+    limits = settings(
+        max_examples=number * MORE,
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
+    limits(given(*strategies)(run))()
 
 
 @pytest.fixture(autouse=True)
@@ -91,30 +94,25 @@ def try_case(workshop: Workshop, case: Case) -> Counter:
 
 @pytest.mark.parametrize(("old", "new"), few_of(PAIRS, -1), ids="-".join)
 def test_an_update_loses_no_line(old, new, workshop):
-    @cases(12)
-    @given(SEEDS, SIZES)
     def run(seed, edits):
         try_case(workshop, update_case(old, new, seed, edits))
 
-    run()
+    try_drawn(12, run, SEEDS, SIZES)
 
 
 @pytest.mark.parametrize("part", few_of(range(3), 0))
 def test_a_change_of_tricks_loses_no_line(part, workshop):
-    @cases(12)
-    @given(SEEDS, SIZES)
     def run(seed, edits):
         try_case(workshop, trick_case(seed * 3 + part, edits))
 
-    run()
+    try_drawn(12, run, SEEDS, SIZES)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("old", "new"), few_of(PAIRS, -1), ids="-".join)
 def test_an_untouched_project_becomes_a_fresh_copy(old, new, workshop):
     """Changes any subset of the tricks to any other of the same task."""
 
-    @cases(20)
-    @given(SEEDS)
     def run(seed):
         random = Random(seed)
         before = some_answers(random)
@@ -125,7 +123,7 @@ def test_an_untouched_project_becomes_a_fresh_copy(old, new, workshop):
         expect_fresh(workshop, project, new, tricks, "update", "--to", new, *data)
         workshop.remove(project)
 
-    run()
+    try_drawn(20, run, SEEDS)
 
 
 def as_data(value):
@@ -142,42 +140,6 @@ def expect_fresh(workshop, project, version, tricks, *command):
     assert tricks_of(version, answers) == tricks
     assert after.pop(IGNORED) == WEIGHTS
     assert after == workshop.fresh(version, answers)
-
-
-TRICKS = [name for name in questions() if name != TASK]
-
-
-@pytest.mark.parametrize("trick", few_of(TRICKS, 1))
-def test_each_trick_comes_and_goes(trick, workshop):
-    """In the projects without a trick, with one of the others, and with all others.
-
-    A few others are drawn, in `make proof`: all pairs would be twice the square of the
-    tricks. Each has what the trick needs, and nothing that it excludes.
-    """
-    others = [other for other in TRICKS if other != trick]
-    drawn = Random(f"{PROOF_SEED} {trick}").sample(others, 6 * OF_THE_PROOF)
-    for wanted in [[], *([other] for other in drawn), others]:
-        subset, without = subsets_with_and_without(trick, wanted)
-        project = workshop.project("v0.1.0", without.answers)
-        before = project.files()
-        expect_fresh(workshop, project, "v0.1.0", {*subset.tricks}, "add", trick)
-        project.commit()
-        expect_fresh(workshop, project, "v0.1.0", {*without.tricks}, "remove", trick)
-        assert project.files() == before
-        workshop.remove(project)
-
-
-def subsets_with_and_without(trick, wanted):
-    """Returns two subsets that differ by a trick, with those wanted that can be in both."""
-    off, on = ({name: questions()[name][place] for name in TRICKS} for place in (0, 1))
-    wanted = {
-        name: on[name]
-        for name in wanted
-        if space().allows({trick: off[trick], name: on[name]})
-    }
-    subset = Subset(space().choose({trick: on[trick]}, wanted))
-    without = subset.named_levels | {trick: off[trick]}
-    return subset, Subset(tuple(without.values()))
 
 
 @pytest.fixture(scope="module", params=few_of(["update", "add", "remove"], 0))
@@ -243,6 +205,7 @@ def asked(monkeypatch):
 CHOSEN = ("seeding", "swa")
 
 
+@pytest.mark.proof
 def test_who_chose_from_the_list_keeps_it_and_is_told_of_what_is_new(workshop, asked):
     project = workshop.project("v0.1.0", Subset.of(*CHOSEN).answers)
     command = ("update", "--to", "v0.2.0")
@@ -291,16 +254,14 @@ def test_who_chose_a_preset_gets_what_it_gained(preset, with_copier, workshop, a
     assert asked == {}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("answers", "preset"),
-    few_of(
-        [
-            (Subset.of(*CHOSEN).answers, "custom"),
-            ({"preset": "minimal"}, "custom"),
-            ({"preset": "everything"}, "everything"),
-        ],
-        0,
-    ),
+    [
+        (Subset.of(*CHOSEN).answers, "custom"),
+        ({"preset": "minimal"}, "custom"),
+        ({"preset": "everything"}, "everything"),
+    ],
 )
 def test_who_had_the_practices_before_they_were_rows_keeps_them(
     answers, preset, workshop
@@ -334,6 +295,7 @@ def test_who_had_the_practices_before_they_were_rows_keeps_them(
     assert "folders" not in left and {"csv", "evaluate", "predict"} <= left
 
 
+@pytest.mark.proof
 def test_who_had_a_project_before_tasks_has_classification(workshop, asked):
     project = workshop.project(BEFORE_PRACTICES, {"preset": "minimal"})
     assert TASK not in recorded_answers(project.files())

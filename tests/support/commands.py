@@ -41,19 +41,6 @@ def begin(work):
     git(work, "tag", "v0.1.0")
 
 
-def environment(hub, base):
-    settings = base / "settings.yml"
-    settings.write_text("{}")
-    return {
-        "COPIER_CACHE_DIR": str(base / "cache"),
-        "XDG_CACHE_HOME": str(base / "user-cache"),
-        "COPIER_SETTINGS_PATH": str(settings),
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": f"url.file://{hub}/.insteadOf",
-        "GIT_CONFIG_VALUE_0": "https://github.com/",
-    }
-
-
 def run(*arguments, code=0, **options):
     """Runs a command in this process; returns what it printed."""
     result = CliRunner().invoke(cli.app, [str(word) for word in arguments], **options)

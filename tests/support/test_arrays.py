@@ -100,7 +100,7 @@ def test_the_array_of_the_catalogue_covers(strength, seed):
     rows = covering_array(strength, seed)
     assert rows[0].tricks == []
     assert rows[1] == everything()
-    assert len(rows) == len(set(rows))
+    assert len(rows) == len(set(rows)) <= {2: 25, 3: 70}[strength]
     tried = subsets.space(TASKS if strength == 2 else TASKS[:1])
     assert {row.task for row in rows} == {*tried.tricks[TASK].levels}
     check_array([*tried.tricks.values()], [row.levels for row in rows], strength)
@@ -109,19 +109,6 @@ def test_the_array_of_the_catalogue_covers(strength, seed):
 def test_a_trick_without_a_task_that_is_tried_is_out():
     tricks = [Trick(TASK, ("a",)), Trick("b", works_with={TASK: ("c", "d")})]
     assert Space(tricks).covering_array(2, seed=0) == [("a", False)]
-
-
-@pytest.mark.proof
-@pytest.mark.parametrize(("free", "longest"), [(False, 70), (True, 60)])
-def test_an_array_of_forty_tricks_is_small(free, longest):
-    bound = made_up_catalogue(40)
-    tricks = [*bound[:1], *(Trick(each.name) for each in bound[1:])] if free else bound
-    rows = Space(tricks).covering_array(3, seed=0)
-    assert len(rows) <= longest
-    # It is the same on every machine and in every process.
-    assert rows == Space(tricks).covering_array(3, seed=0)
-    missing = check_array(tricks, rows, 3)
-    assert missing == 0 if free else missing > 1000
 
 
 @pytest.mark.parametrize("seed", few_of(range(20), 0, 1, 2))
@@ -201,16 +188,3 @@ def test_core_subsets_carry_the_other_tricks(grown):
     assert subsets.everything().parallel == "dp"
     assert "fast_join" not in subsets.everything().tricks
     assert "fast_join" in subsets.everything(parallel="fsdp").tricks
-
-
-def test_core_subsets_that_are_refused_are_known(grown):
-    grown(Trick("swa", excludes=("amp",)), Trick("mixup", needs=("seeding",)))
-    refused = [
-        core for core in subsets.core_choices() if not subsets.space().allows(core)
-    ]
-    assert len(subsets.all_subsets()) + len(refused) == 1024
-    assert all(
-        (core["swa"] and core["amp"]) or (core["mixup"] and not core["seeding"])
-        for core in refused
-    )
-    assert len(refused) == 256 + 256 - 64
