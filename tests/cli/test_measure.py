@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sys
 
 import pytest
@@ -64,7 +65,8 @@ if variant == "with-early_stopping":
 def simulated(here, tmp_path):
     """Flags of a measurement whose runs write what a simulation of training has found."""
     (tmp_path / "simulate.py").write_text(TRAINING)
-    return "--repeats", 2, "--launch", f"{sys.executable} {tmp_path}/simulate.py"
+    command = shlex.join([sys.executable, str(tmp_path / "simulate.py")])
+    return "--repeats", 2, "--launch", command
 
 
 @pytest.mark.proof
