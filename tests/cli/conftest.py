@@ -5,7 +5,7 @@ import shutil
 import copier
 import pytest
 import versions
-from commands import NAME, SOURCE, begin, commit, edit, environment, git
+from commands import NAME, SOURCE, begin, commit, edit, git
 from plumbum import local
 from rendering import clones_kept, quick_copier
 
@@ -55,7 +55,7 @@ def strict(hub, tmp_path_factory):
 @pytest.fixture(autouse=True)
 def at_the_hub(hub, tmp_path_factory, monkeypatch):
     """Leads `gh:` to the hub, and lets the tool take it for its own template."""
-    for key, value in environment(hub, tmp_path_factory.getbasetemp()).items():
+    for key, value in versions.environment(hub, tmp_path_factory.getbasetemp()).items():
         monkeypatch.setenv(key, value)
     monkeypatch.setattr(
         "torch_tricks.template.default_source", lambda: (SOURCE, "v0.1.0")
@@ -81,7 +81,7 @@ def fresh(hub, tmp_path_factory):
             data = {"project_name": NAME} | answers
             options = {"vcs_ref": version, "defaults": True, "quiet": True}
             # Plumbum, by which Copier runs git, read the environment when it was imported.
-            with local.env(**environment(hub, tmp_path_factory.getbasetemp())):
+            with local.env(**versions.environment(hub, tmp_path_factory.getbasetemp())):
                 copier.run_copy(source, made[key], data, **options)
         return made[key]
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sys
 
 import pytest
@@ -64,9 +65,11 @@ if variant == "with-early_stopping":
 def simulated(here, tmp_path):
     """Flags of a measurement whose runs write what a simulation of training has found."""
     (tmp_path / "simulate.py").write_text(TRAINING)
-    return "--repeats", 2, "--launch", f"{sys.executable} {tmp_path}/simulate.py"
+    command = shlex.join([sys.executable, str(tmp_path / "simulate.py")])
+    return "--repeats", 2, "--launch", command
 
 
+@pytest.mark.proof
 def test_less_than_a_hundredth_does_not_matter(simulated):
     told = run("measure", "l1,prefetcher", *simulated)
     shared = "all are compared with the same runs of the project as it is: if those are"
@@ -80,6 +83,7 @@ def test_less_than_a_hundredth_does_not_matter(simulated):
     assert shared not in run("measure", "l1", *simulated)
 
 
+@pytest.mark.proof
 def test_all_have_their_best_epoch_where_one_stops_early(simulated):
     found = {}
     for trick in ("early_stopping", "ema"):
@@ -150,22 +154,6 @@ def test_what_cannot_be_measured_is_refused(here, simulated):
     edit(train, "failing = 1 / 0\n", "")
     git(here, "commit", "--all", "--message", "Mend")
     # Nothing has been measured, so the directory is free.
-    failed = run("measure", "swa", "--", "--epochz", 9, code=2)
-    assert "as it is: error: this project has no --epochz (similar: --epochs)" in failed
-    # Only with the trick.
-    fail = (
-        "if list(Path(__file__).parent.glob('*/optim/l1.py')):\n    failing = 1 / 0\n"
-    )
-    plain = train.read_text()
-    train.write_text(f"from pathlib import Path\n{fail}{plain}")
-    git(here, "commit", "--all", "--message", "Fail with l1")
-    failed = run("measure", "l1", "--repeats", 2, *FLAGS, code=2)
-    assert "train.py fails with l1: ZeroDivisionError" in failed
-    kept = here / "runs/measure-l1/runs"
-    assert [path.name for path in kept.glob("*.json")] == ["01-as-it-is.json"]
-    assert "ZeroDivisionError" in (kept / "01-with-l1.txt").read_text()
-    train.write_text(plain)
-    git(here, "commit", "--all", "--message", "Mend again")
     run("measure", "swa", *simulated)
     assert "--resume" in run("measure", "swa", code=2)
     other = run("measure", "swa", "--resume", "--", "--epochs", 9, code=2)
@@ -177,3 +165,20 @@ def test_what_cannot_be_measured_is_refused(here, simulated):
     commit(here)
     for _ in range(2):  # Nothing is left in the way.
         assert "fixed by hand in train.py" in run("measure", "ema", code=2)
+
+
+@pytest.mark.proof
+def test_runs_that_fail_are_named(here):
+    failed = run("measure", "swa", "--", "--epochz", 9, code=2)
+    assert "as it is: error: this project has no --epochz (similar: --epochs)" in failed
+    # Only with the trick.
+    train = here / "train.py"
+    found = "list(Path(__file__).parent.glob('*/optim/l1.py'))"
+    fail = f"from pathlib import Path\nif {found}:\n    failing = 1 / 0\n"
+    train.write_text(fail + train.read_text())
+    git(here, "commit", "--all", "--message", "Fail with l1")
+    failed = run("measure", "l1", "--repeats", 2, *FLAGS, code=2)
+    assert "train.py fails with l1: ZeroDivisionError" in failed
+    kept = here / "runs/measure-l1/runs"
+    assert [path.name for path in kept.glob("*.json")] == ["01-as-it-is.json"]
+    assert "ZeroDivisionError" in (kept / "01-with-l1.txt").read_text()

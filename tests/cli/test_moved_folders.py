@@ -54,7 +54,6 @@ class TestSmallProjects:
         ("moves", "expected"),
         [
             ([("g", "src/g")], "src/g/optim/ema.py"),
-            ([("g", "leafnet")], "leafnet/optim/ema.py"),
             ([("g/optim", "g/opt")], "g/opt/ema.py"),
             ([("g", "src/g"), ("src/g/optim", "src/g/opt")], "src/g/opt/ema.py"),
             ([("g/optim/swa.py", "g/swa.py")], "g/optim/ema.py"),
@@ -155,6 +154,7 @@ class TestSmallProjects:
 
 
 class TestProjects:
+    @pytest.mark.proof
     def test_what_is_added_works_and_goes_again(self, project):
         """In a package that was renamed and moved."""
         directory = project(**custom("swa"))

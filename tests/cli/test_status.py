@@ -40,11 +40,6 @@ class TestStatus:
         assert "newer versions  v0.2.0\n" in output
         assert f"new tricks      {NEW_TRICK}\n" in output
 
-    def test_knows_when_nothing_is_new(self, project):
-        project(version="v0.2.0", preset="minimal")
-        status = json.loads(run("status", "--json"))
-        assert (status["newer_versions"], status["new_tricks"]) == ([], [])
-
     def test_lists_conflicts_that_are_left(self, project):
         directory = project(preset="minimal")
         edit(directory / "train.py", "Trains a model", "Trains my model")
@@ -60,9 +55,3 @@ class TestStatus:
         shutil.rmtree(directory / ".git")
         status = json.loads(run("status", "--json"))
         assert (status["edited"], status["conflicts"]) == ([], None)
-
-    def test_the_project_can_be_elsewhere(self, project, tmp_path, monkeypatch):
-        project(preset="minimal")
-        monkeypatch.chdir(tmp_path)
-        assert "v0.1.0" in run("status", "--project", "project")
-        assert "--project" in run("status", code=2)

@@ -1,15 +1,22 @@
 """Help, completion, colours and pipes."""
 
-import os
 import re
+import shlex
 import subprocess
 import sys
 from importlib.metadata import version
 
 import pytest
-from commands import ROOT, git, python, run
-from subsets import TRICKS
+from commands import git, of_this_clone, python, run
+from parts import few_of
 from torch_tricks import cli, output
+
+
+def shell(command):
+    """Runs a command of the tool, with redirections and pipes."""
+    command = f"{shlex.quote(sys.executable)} -m torch_tricks {command}"
+    options = {"shell": True, "capture_output": True, "text": True}
+    return subprocess.run(command, check=False, env=of_this_clone(), **options)
 
 
 class TestTerminal:
@@ -37,13 +44,15 @@ class TestTerminal:
 
     @pytest.mark.parametrize(
         ("words", "expected"),
-        [
-            ("add sw", ["swa", "sweep"]),
-            ("remove a", sorted(t.name for t in TRICKS if t.name.startswith("a"))),
-            ("new x --with amp,mi", ["amp,mixup"]),
-            ("new x --preset m", ["minimal"]),
-            ("sho", ["show"]),
-        ],
+        few_of(
+            [
+                ("new x --with amp,mi", ["amp,mixup"]),
+                ("add sw", ["swa", "sweep"]),
+                ("new x --preset m", ["minimal"]),
+                ("sho", ["show"]),
+            ],
+            0,
+        ),
     )
     def test_completion(self, words, expected):
         variables = {
@@ -51,33 +60,24 @@ class TestTerminal:
             "COMP_WORDS": f"torch-tricks {words}",
             "COMP_CWORD": str(len(words.split())),
         }
-        environment = os.environ | {"PYTHONPATH": str(ROOT / "generator")} | variables
-        result = python("-m", "torch_tricks", env=environment)
+        result = python("-m", "torch_tricks", env=of_this_clone(**variables))
         assert sorted(result.stdout.split()) == expected, result.stderr
 
+    @pytest.mark.proof
     def test_a_closed_pipe_is_no_error(self, project):
         project(preset="everything")
-        command = f"{sys.executable} -m torch_tricks show parallel | head -1"
-        environment = os.environ | {"PYTHONPATH": str(ROOT / "generator")}
-        options = {
-            "shell": True,
-            "capture_output": True,
-            "text": True,
-            "env": environment,
-        }
-        result = subprocess.run(command, check=False, **options)
+        result = shell("show parallel | head -1")
         assert result.stdout.startswith("parallel ")
         assert result.stderr == ""
 
-    @pytest.mark.parametrize("command", ["status", "list", "", "--version", "add swa"])
-    @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
-    def test_a_closed_output_is_no_error(self, project, command, closed):
+    @pytest.mark.parametrize(
+        "command",
+        few_of(["list <&- >&- 2>&-", "add swa >&-", "status >&-", "--version >&-"], 0),
+    )
+    def test_a_closed_output_is_no_error(self, project, command):
         directory = project(preset="minimal")
-        shell = f"{sys.executable} -m torch_tricks {command} {closed}"
-        environment = os.environ | {"PYTHONPATH": str(ROOT / "generator")}
-        options = {"shell": True, "capture_output": True, "env": environment}
-        result = subprocess.run(shell, check=False, **options)
-        assert (result.returncode, result.stderr) == (0, b"")
+        result = shell(command)
+        assert (result.returncode, result.stderr) == (0, "")
         assert ("swa.py" in git(directory, "status", "--short")) == ("swa" in command)
 
     def test_version(self):

@@ -11,6 +11,7 @@ from subsets import ROOT, TRICKS
 from torch_tricks import cli
 from torch_tricks.template import PUBLISHED
 from typer.testing import CliRunner
+from updating import read_files as files
 
 GIT = shutil.which("git")
 SOURCE = PUBLISHED
@@ -40,19 +41,6 @@ def begin(work):
     git(work, "tag", "v0.1.0")
 
 
-def environment(hub, base):
-    settings = base / "settings.yml"
-    settings.write_text("{}")
-    return {
-        "COPIER_CACHE_DIR": str(base / "cache"),
-        "XDG_CACHE_HOME": str(base / "user-cache"),
-        "COPIER_SETTINGS_PATH": str(settings),
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": f"url.file://{hub}/.insteadOf",
-        "GIT_CONFIG_VALUE_0": "https://github.com/",
-    }
-
-
 def run(*arguments, code=0, **options):
     """Runs a command in this process; returns what it printed."""
     result = CliRunner().invoke(cli.app, [str(word) for word in arguments], **options)
@@ -65,15 +53,6 @@ def run(*arguments, code=0, **options):
         return line
     assert result.stderr == "" or arguments[0] == "measure"
     return result.stdout
-
-
-def files(directory):
-    """The content of each file, less git's own."""
-    return {
-        path.relative_to(directory).as_posix(): path.read_bytes()
-        for path in directory.rglob("*")
-        if path.is_file() and ".git" not in path.relative_to(directory).parts
-    }
 
 
 def edit(path, old, new):
@@ -112,7 +91,11 @@ def state(directory):
 
 def python(*arguments, **options):
     """Runs Python in a fresh process, on the tool of this clone."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "generator")}
     command = [sys.executable, *map(str, arguments)]
-    options = {"capture_output": True, "text": True, "env": environment} | options
+    options = {"capture_output": True, "text": True, "env": of_this_clone()} | options
     return subprocess.run(command, check=False, **options)
+
+
+def of_this_clone(**variables):
+    """The environment in which a new process finds the tool of this clone."""
+    return os.environ | {"PYTHONPATH": str(ROOT / "generator")} | variables

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,9 +35,7 @@ class Killing:
         self.output = self.path.with_suffix(".out")
         self.restore()
         self.before = self.state()
-        start = time.perf_counter()
         self.run()
-        self.seconds = time.perf_counter() - start
         self.after = self.state()
         assert self.after != self.before, self.output.read_text()
 
@@ -111,13 +108,6 @@ class Killing:
                 return content is not None
 
         self.run(kill_when=has_changed)
-        return self.judge(self.output.read_text(encoding="utf-8"))
-
-    def after_seconds(self, seconds: float) -> str:
-        """Kills the command, and its git processes, after some time."""
-        self.restore()
-        end = time.monotonic() + seconds
-        self.run(kill_when=lambda: time.monotonic() > end)
         return self.judge(self.output.read_text(encoding="utf-8"))
 
     @property

@@ -1,33 +1,29 @@
-"""Projects that their owners have edited, and what must be left of the edits.
+"""Projects that their owners have edited, and what must be left of the edits."""
 
-As a command it compares plain `copier update` with `torch-tricks update` and counts the
-lines that are lost:
-
-    python tests/support/updating.py --compare 100
-"""
-
-import argparse
 import re
 import shutil
 import subprocess
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import combinations
 from pathlib import Path
 from random import Random
 from typing import Any
 from unittest import mock
 
-import copier
 import dunamai
 import yaml
 from covering import FORMS, TASK
 from hypothesis import strategies as st
-from rendering import PACKAGE, clones_kept, quick_copier, render_version
+from rendering import (
+    PACKAGE,
+    all_answers,
+    clones_kept,
+    quick_copier,
+    render_version,
+)
 from subsets import TASKS, TRICKS, all_subsets, questions, space
 from torch_tricks.cli import app
 from typer.testing import CliRunner
@@ -352,20 +348,7 @@ SIZES = st.integers(1, 12)
 @cache
 def tricks_of_preset(version: str, preset: str, task: str) -> frozenset[str]:
     """The tricks of a preset in a version, from the catalogue and what was added since."""
-    rows = [trick for trick in TRICKS if trick.works(TASK, task)]
-    tricks = {
-        "minimal": set(),
-        "recommended": {
-            trick.name
-            for trick in rows
-            if trick.recommended and trick.works(FORMS, "none")
-        },
-        "everything": {
-            trick.name
-            for trick in rows
-            if not trick.excludes and trick.works(FORMS, "dp")
-        },
-    }[preset]
+    tricks = {*all_answers({"preset": preset, TASK: task})["chosen"]}
     if preset != "minimal" and version >= "v0.2.0":
         tricks.add(NEW_TRICK)
     return frozenset(tricks)
@@ -597,63 +580,3 @@ def merge(mine: bytes, old: bytes, new: bytes) -> bytes | None:
             ["git", "merge-file", "-p", *paths], capture_output=True, check=False
         )
     return result.stdout if result.returncode == 0 else None
-
-
-def plain_update(project: Path, case: Case) -> None:
-    """Does with plain Copier what a case's command does."""
-    data: dict[str, Any] = {}
-    if case.command[0] != "update":
-        tricks = sorted(case.tricks - {FORMS})
-        form = form_of(case.answers) if FORMS in case.tricks else "none"
-        data = {"preset": "custom", FORMS: form, "tricks": tricks}
-    copier.run_update(
-        project, data, vcs_ref=case.new, defaults=True, overwrite=True, quiet=True
-    )
-
-
-def compare(workshop: Workshop, number: int) -> None:
-    """Prints what plain Copier and torch-tricks lose in the same cases."""
-    random, pairs = Random(0), list(combinations(VERSIONS, 2))
-    totals: Counter[str] = Counter()
-    for case_number in range(number):
-        seed, edits = random.randrange(2**32), random.randint(1, 12)
-        # Every other one changes the tricks.
-        if case_number % 2:
-            case = trick_case(seed, edits)
-        else:
-            case = update_case(*random.choice(pairs), seed, edits)
-        project = workshop.project(case.old, case.answers)
-        project.edit(case.edits)
-        plain = workshop.copy(project)
-        report = project.torch_tricks(*case.command)
-        assert report.exit_code in (0, 1), report.errors
-        plain_update(plain.path, case)
-        lost = lost_lines(project.owned, project.files(), report)
-        plain_lost = lost_lines(project.owned, plain.files(), None)
-        totals.update(
-            {
-                "cases": 1,
-                "lines of owners": len(project.owned.lines),
-                "lines that plain Copier lost": len(plain_lost),
-                "cases in which plain Copier lost lines": bool(plain_lost),
-                "lines that torch-tricks lost": len(lost),
-                "cases in which torch-tricks lost lines": bool(lost),
-                "files kept aside": len(report.kept_aside),
-                "cases with files kept aside": bool(report.kept_aside),
-                "files renamed": len(report.renamed),
-                "files with conflicts": len(report.names("conflict")),
-            }
-        )
-        workshop.remove(project)
-        workshop.remove(plain)
-    for what, total in totals.items():
-        print(f"{total:8,} {what}")
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--compare", type=int, required=True, metavar="CASES")
-    with tempfile.TemporaryDirectory() as directory:
-        workshop = Workshop(Path(directory))
-        with workshop.at_hand():
-            compare(workshop, parser.parse_args().compare)

@@ -201,6 +201,20 @@ VERSIONS: dict[str, Callable[[Path], None] | None] = {
 """Each tag, and what makes it of the one before."""
 
 
+def environment(hub: Path, directory: Path) -> dict[str, str]:
+    """The environment in which Copier and git find a hub, and no settings of this user."""
+    settings = directory / "settings.yml"
+    settings.write_text("{}\n")
+    return {
+        "COPIER_CACHE_DIR": str(directory / "cache"),
+        "XDG_CACHE_HOME": str(directory / "user-cache"),
+        "COPIER_SETTINGS_PATH": str(settings),
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.file://{hub}/.insteadOf",
+        "GIT_CONFIG_VALUE_0": "https://github.com/",
+    }
+
+
 class Hub:
     """The template's versions as a hub would hold them, and as plain directories."""
 
@@ -220,7 +234,6 @@ class Hub:
             if derive:
                 derive(work)
             self.release(work, tag)
-        (directory / "settings.yml").write_text("{}\n")
         bare = directory / "hub" / REPOSITORY
         git(directory, "clone", "--quiet", "--bare", work, bare)
 
@@ -239,15 +252,7 @@ class Hub:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The environment in which Copier and git find the hub, and no settings of this user."""
-        return IDENTITY | {
-            "COPIER_CACHE_DIR": str(self.directory / "cache"),
-            "XDG_CACHE_HOME": str(self.directory / "user-cache"),
-            "COPIER_SETTINGS_PATH": str(self.directory / "settings.yml"),
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": f"url.file://{self.directory}/hub/.insteadOf",
-            "GIT_CONFIG_VALUE_0": "https://github.com/",
-        }
+        return IDENTITY | environment(self.directory / "hub", self.directory)
 
     @contextmanager
     def reached(self) -> Iterator[None]:

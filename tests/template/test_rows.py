@@ -1,10 +1,13 @@
 """Rows of the catalogue agree with each other."""
 
+from itertools import product
+
 import pytest
+from covering import FORMS, TASK
 from rendering import render_files
-from subsets import TASKS, TRICKS
-from torch_tricks.conditions import choose
+from subsets import TASKS, TRICKS, questions
 from torch_tricks.catalogue import own_questions
+from torch_tricks.conditions import choose
 
 
 def test_groups_stand_together():
@@ -21,14 +24,15 @@ def test_a_row_is_a_line_of_a_list(trick):
     assert trick.wants or not trick.goes_with, f"{trick.name} lacks wants"
 
 
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("preset", ["minimal", "recommended", "everything"])
-def test_a_preset_has_what_its_tricks_need(preset, task):
-    parallel = "dp" if preset == "everything" else "none"
-    answers = {"task": task, "parallel": parallel}
-    chosen = choose(own_questions(), preset, answers, [])
-    for row in TRICKS:
-        assert row.name not in chosen or {*row.needs} <= {*chosen}
+def test_a_preset_has_what_its_tricks_need():
+    """Also `recommended` with another form: `custom` begins with its tricks."""
+    forms = questions()[FORMS]
+    for preset, task, form in product(("recommended", "everything"), TASKS, forms):
+        answers = {TASK: task, FORMS: form}
+        chosen = choose(own_questions(), preset, answers, [])
+        for row in TRICKS:
+            needed = {*row.needs} if row.name in chosen else set()
+            assert needed <= {*chosen}, (row.name, preset, answers)
 
 
 def test_the_practices_are_in_all_presets_but_minimal():

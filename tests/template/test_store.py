@@ -6,8 +6,8 @@ import pytest
 import yaml
 from commands import commit, git
 from subsets import ROOT
-from torch_tricks.git import GitError
 from torch_tricks.conditions import File
+from torch_tricks.git import GitError
 from torch_tricks.preview import from_files
 from torch_tricks.store import Store, address_of
 
