@@ -12,7 +12,6 @@ import sys
 
 import pytest
 import training
-from parts import at_once
 from rendering import render_subset
 from subsets import (
     PROOF_SEED,
@@ -95,18 +94,21 @@ def train_and_resume(subset, project, tmp_path, zygote, folder, hdf5, phase):
         training.evaluate(zygote.run, project, run)
 
 
-@pytest.mark.parametrize(
-    "subset", at_once([RECOMMENDED, everything()], RECOMMENDED), ids=str
-)
+@rows(RECOMMENDED)
 def test_the_command_line(subset, project, folder, zygote, phase):
-    """Each script in a new process, as users run it."""
-    check_the_command_line(subset, project, folder, in_a_new_process, phase)
+    """Training in a new process, as users run it, which spends seconds on imports."""
+    check_the_command_line(subset, project, folder, zygote.run, phase)
 
 
 @rows_of_the_proof(OF_THE_PROOF)
 def test_the_command_line_of_every_row(subset, project, folder, zygote, phase):
-    """Training in new processes; what the other scripts do hardly depends on the tricks."""
     check_the_command_line(subset, project, folder, zygote.run, phase)
+
+
+@pytest.mark.proof
+@rows(everything())
+def test_every_script_in_a_new_process(subset, project, folder, phase):
+    check_the_command_line(subset, project, folder, in_a_new_process, phase)
 
 
 def check_the_command_line(subset, project, folder, run, phase):
@@ -147,8 +149,8 @@ def check_the_command_line(subset, project, folder, run, phase):
     *_, best, last = lines = said.splitlines()
     say_more = {"activation_checkpointing", "amp", "compile", "layerwise_lr", "summary"}
     say_more |= {"mlflow", "wandb"}
-    # Of a folder, its classes and what is left out are printed, too.
-    of_folder = 2 * ("folder" in data)
+    # Of a folder, its classes are printed, too.
+    of_folder = "folder" in data
     assert len(lines) == 11 + of_folder + len(say_more & {*subset.tricks}), said
     by_class = "metrics" in subset.tricks
     name = "accuracy"
