@@ -4,8 +4,6 @@ Each row of a table adds arguments to a short, good command, and has a phrase of
 that the command must end with. The paths are in `world`, which has a file for each fault.
 """
 
-import csv
-import io
 import json
 import os
 import shlex
@@ -14,11 +12,13 @@ import struct
 import zlib
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import h5py
 import numpy as np
 import pytest
 import torch
+from parts import few_of
 from PIL import Image
 from rendering import render
 from training import WITHOUT_TRACKERS
@@ -51,13 +51,8 @@ TRAIN_USAGE = {
     "--lr inf": "error: --lr must be a finite number",
     "--optimizer adam": "--optimizer",
     "--schedule step --step-share 0.05": "--step-share must be above --warmup-share",
-    "--schedule multistep --milestones 0.5 0.5": "--milestones must rise",
-    "--schedule multistep --milestones 0.5 nan": "--milestones must be a finite number",
-    "--schedule multistep --milestones": "--milestones must rise",
-    "--data-on-device": "reads them once: add --augment none",
     "--pretrained --init-weights run/model.pt": "exclude each other: pass one of them",
     "--deterministic yes": "yes",
-    "--learning-rate 0.1": "--learning-rate",
     "--batchsize 4": "no --batchsize (similar: --batch-size",
     "stray": "unexpected argument stray: see python train.py --help",
 }
@@ -66,69 +61,44 @@ TRAIN_USAGE = {
 TRAIN_ERRORS = {
     "--data imagenet": "there is no data set imagenet: try --data",
     "--data-dir missing": "missing does not exist: check --data-dir",
-    "--data-dir empty": "put them into empty/CLASS",
     "--data-dir file": "put them into file/CLASS",
     "--data-dir loop": "loop does not exist: check --data-dir",
     f"--data-dir {LONG}": "does not exist: check --data-dir",
     "--data-dir folders/single": "is the only image of its kind, which cannot be in both splits",
     "--data-dir folders/unknown-splits": "hold folders of the same names (a, b, c), so",
-    "--data csv --data-dir missing": "cannot read missing/labels.csv",
     "--data csv --data-dir file": "cannot read file/labels.csv",
-    f"--data csv --data-dir {LONG}": "labels.csv",
     "--data csv --data-dir csv/directory": "cannot read csv/directory/labels.csv",
     "--data csv --data-dir csv/bytes": "or write it in UTF-8",
     "--data csv --data-dir csv/columns": "has no column path: name one of file, class by --path-column",
-    "--data csv --data-dir csv/empty": "has no column path",
     "--data csv --data-dir csv/no-rows": "lists no images",
-    "--data csv --data-dir csv/no-label": "rows that cannot be used (1): fix line 24 (an empty cell)",
     "--data csv --data-dir csv/missing": "images that are not in csv/missing (4): fix 0.png, 1.png",
-    "--data csv --data-dir csv/twice": "images in more than one row (1): fix ../../folder",
     "--data csv --data-dir csv/one-split": "only in training: c; only in validation",
     "--data-dir folders/empty-class": "train holds no images, or none of a class: put",
     "--data-dir folders/other-classes": "training needs images of all of them",
     "--data-dir folders/one-class": "classification needs two or more",
     "--data-dir folders/flat": "put them into folders/flat/train/CLASS",
-    "--data-dir folders/only-text": "only-text/train holds no images, or none of a class",
-    "--data hdf5 --data-dir missing": "missing holds no train*.h5",
     "--data hdf5 --data-dir empty": "empty holds no train*.h5: make the files",
-    "--data hdf5 --data-dir file": "file holds no train*.h5",
     "--data hdf5 --data-dir h5/no-val": "no-val holds no val*.h5",
     "--data hdf5 --data-dir h5/text": "make it with convert.py",
-    "--data hdf5 --data-dir h5/zero-bytes": "make it with convert.py",
-    "--data hdf5 --data-dir h5/truncated": "make it with convert.py",
-    "--data hdf5 --data-dir h5/directory": "make it with convert.py",
     "--data hdf5 --data-dir h5/no-images": "make it with convert.py",
-    "--data hdf5 --data-dir h5/no-targets": "make it with convert.py",
-    "--data hdf5 --data-dir h5/no-names": "make it with convert.py",
-    "--data hdf5 --data-dir h5/no-source": "make it with convert.py",
-    "--data hdf5 --data-dir h5/no-size": "make it with convert.py",
     "--data hdf5 --data-dir h5/bad-names": "make it with convert.py",
     "--data hdf5 --data-dir h5/number-of-names": "make it with convert.py",
     "--data hdf5 --data-dir h5/group": "make it with convert.py",
     "--data hdf5 --data-dir h5/float-images": "(6, 3, 8, 8) float32",
-    "--data hdf5 --data-dir h5/channels-last": "(6, 8, 8, 3) uint8",
     "--data hdf5 --data-dir h5/empty": "make it with convert.py",
-    "--data hdf5 --data-dir h5/empty-val": "make it with convert.py",
     "--data hdf5 --data-dir h5/few-targets": "5 targets, ",
     "--data hdf5 --data-dir h5/missing-shard": "bring the others back",
     "--data hdf5 --data-dir h5/foreign-shard": "is of another data set: remove it",
-    "--data hdf5 --data-dir loop": "loop holds no train*.h5",
     "--teacher missing.pt": "there is no file missing.pt: pass the model.pt of a run",
     "--teacher file": "there is no config.json beside file that names its model",
-    "--teacher file --teacher-model cnn": "file is damaged, or holds more than",
     "--pretrained": "cnn has no pretrained weights: pass a --model of torchvision's",
-    "--pretrained --model resnet81": "resnet81 has no pretrained weights: pass a",
     "--init-weights missing.pt": "there is no file missing.pt",
     "--init-weights file": "file is damaged, or holds more than tensors",
-    "--init-weights run": "there is no file run",
-    "--init-weights weights/list.pt": "list.pt must hold one state dict, but holds a list: save",
     "--init-weights weights/numbers.pt": "numbers.pt must hold one state dict, but",
-    "--init-weights weights/other.pt": "another model, as 0 of",
     "--init-weights run/model.pt --model resnet18": "pass their --model",
     "--init-weights weights/foreign/pytorch_model.bin": "foreign/config.json, which",
     f"--init-weights {LONG}": "is damaged, or holds more than tensors",
     "--freeze 'fc.*'": "--freeze fc.* matches no weight: try features.* or classifier.*",
-    "--freeze 'feature.*'": "--freeze feature.* matches no weight: try features.* or",
     "--freeze '*'": "--freeze leaves nothing to train: pass patterns without the last layer",
     "--batch-size 1000": "pass a smaller one or add images",
     "--model resnet81": "try --model resnet18",
@@ -136,25 +106,18 @@ TRAIN_ERRORS = {
     "--image-size 4": "pass --image-size 8",
     f"--device {NO_GPU}": "pass --device cpu",
     "--device cuda:99": "pass --device cpu",
-    "--device cuda:x": "pass --device cpu",
-    "--device ''": "pass --device cpu",
-    "--device gpu": "pass --device cpu",
     "--device meta": "pass --device cpu",
     "--mlflow-uri http://ada:key@localhost": "has a password, which config.json would store",
     "--run-dir file": "pass another --run-dir",
     "--run-dir file/run": "pass another --run-dir",
     f"--run-dir {LONG}": "pass another --run-dir",
     "--run-dir run": "run holds a run: pass another --run-dir",
-    "--run-dir results": "results holds a run: pass another --run-dir",
     "--run-dir ''": ". holds train.py: pass another --run-dir",
     "--run-dir . --resume auto": ". holds train.py: pass another --run-dir",
     "--resume missing.pt": "there is no file missing.pt: pass another",
-    "--resume file": "file is damaged, or holds more than tensors",
     "--resume folder": "there is no checkpoint in folder: pass the directory of a run that has one",
     f"--resume {LONG}": "is damaged, or holds more than tensors",
-    "--settings missing.toml": "settings from missing.toml: correct the file (FileNotFound",
     "--settings file": "cannot read settings from file: correct the file (TOMLDecodeError",
-    "--settings folder": "cannot read settings from folder: correct the file (IsADirectory",
     f"--settings {LONG}": "correct the file (OSError",
     f"--teacher {LONG}": "there is no file",
     "--resume run/model.pt": "run/model.pt is no checkpoint of this version: finish its",
@@ -165,11 +128,7 @@ TRAIN_ERRORS = {
 
 OFFLINE_ERRORS = {
     "--data mnist --data-dir empty": "check the network, or put its files there",
-    "--data cifar10 --data-dir empty": "check the network, or put its files there",
-    "--data mnist --data-dir file": "check the network, or put its files there",
     "--data mnist --data-dir mnist/truncated": "check the network, or put its files",
-    "--data mnist --data-dir mnist/zero-bytes": "check the network, or put its files",
-    "--data mnist --data-dir mnist/text": "check the network, or put its files",
     "--data cifar10 --data-dir cifar10": "check the network, or put its files",
     "--model resnet18 --pretrained": "or put the file at torch/hub/checkpoints",
 }
@@ -178,9 +137,6 @@ OFFLINE_ERRORS = {
 BEGUN_ERRORS = {
     "--data-dir folders/corrupt --max-bad-share 0": "1 of 22 images in train are unreadable so far",
     "--data-dir folders/corrupt-val --max-bad-share 0": "1 of 7 images in val are unreadable so far",
-    "--data-dir folders/truncated --max-bad-share 0": "more than --max-bad-share 0.0: fix or remove",
-    "--data-dir folders/zero-bytes --max-bad-share 0": "fix or remove what out/unreadable.csv lists",
-    "--data-dir folders/bomb --max-bad-share 0": "1 of 22 images in train are unreadable so far",
     "--data-dir folders/text --num-workers 2 --max-bad-share 0": "1 of 22 images in train are unreadable",
     "--lr 1e30": "start again with a smaller --lr",
     "--lr 1e30 --log-every 1": "start again with a smaller --lr",
@@ -211,6 +167,7 @@ GOOD = [
     "predict.py folders/names/train/\N{CAT FACE}",
     "predict.py --top 1000 folder/val/a/0.png",
     "predict.py --format csv folders/names/train/\N{CAT FACE}",
+    "predict.py --format json folders/names/train/\N{CAT FACE}",
     "convert.py --data-dir folders/modes",
     "convert.py --data-dir folders/names",
     "convert.py --data-dir folders/names/train --split-seed 1",
@@ -240,8 +197,6 @@ EVALUATE_ERRORS = {
 
 PREDICT_USAGE = {
     "folder/val/a --top 0": "error: --top must be at least 1",
-    "folder/val/a --top many": "--top",
-    "folder/val/a --tops 3": "--top",
     "folder/val/a --format xml": "--format",
     "folder/val/a --weights": "--weights",
 }
@@ -250,36 +205,22 @@ PREDICT_ERRORS = {
     "": "pass an image, or a directory of images",
     "missing.png": "there is no image missing.png",
     f"{LONG}": "there is no image x",
-    "folder/val/a missing.png": "there is no image missing.png",
     "empty": "empty holds no images: pass another directory",
-    "file": "1 of 1 images are unreadable: fix or remove file",
     "folders/corrupt/train/a": "unreadable: fix or remove folders/corrupt",
-    "folders/truncated/train/a/0.png": "unreadable: fix or remove folders/truncated",
-    "folders/zero-bytes/train/a/0.png": "unreadable: fix or remove folders/zero-bytes",
     "folders/bomb/train/a/0.png": "unreadable: fix or remove folders/bomb",
     "folder/val/a --weights missing/model.pt": "there is no file missing/model.pt",
-    f"folder/val/a --weights {LONG}": "there is no file x",
     "folder/val/a --weights folder --config run/config.json": "there is no file folder",
-    "folder/val/a --weights missing.pt --config run/config.json": "there is no file",
-    "folder/val/a --weights file --config run/config.json": "use another file",
-    "folder/val/a --weights weights/truncated.pt": "pass the config.json of the run",
     "folder/val/a --weights weights/truncated.pt --config run/config.json": "damaged",
-    "folder/val/a --weights weights/empty.pt --config run/config.json": "damaged",
     "folder/val/a --weights weights/list.pt --config run/config.json": "one state dict",
     "folder/val/a --weights weights/other.pt --config run/config.json": "of another",
     "folder/val/a --config missing.json": "pass the config.json of the run",
-    "folder/val/a --config folder": "pass the config.json of the run",
-    "folder/val/a --config file": "pass the config.json of the run",
-    "folder/val/a --config configs/empty.json": "pass the config.json of the run",
     "folder/val/a --config configs/foreign.json": "pass the config.json of the run",
     "folder/val/a --config configs/list.json": "pass the config.json of the run",
     "folder/val/a --config configs/types.json": "pass the config.json of the run",
-    "folder/val/a --config configs/no-model.json": "pass the config.json of the run",
     "folder/val/a --config configs/negative-size.json": "pass the config.json of the run",
     "folder/val/a --config configs/other-model.json": "check the model and its outputs",
     "folder/val/a --config configs/no-such-model.json": "there is no model",
     "folder/val/a --config configs/other-classes.json": "2 of another shape: classifier.",
-    "folder/val/a --device cuda:99": "pass --device cpu",
 }
 
 CONVERT_USAGE = {
@@ -296,11 +237,10 @@ CONVERT_ERRORS = {
     "--data-dir folders/one-class": "classification needs two or more",
     "--data-dir folders/other-classes": "training needs images of all of them",
     "--data-dir folders/corrupt": "0.png is no readable image: fix or remove it",
-    "--data-dir folders/corrupt-val": "corrupt-val/val/a/0.png is no readable image",
     "--data-dir folders/bomb": "0.png is no readable image: fix or remove it",
     "--data csv --data-dir csv/missing": "images that are not in csv/missing (4)",
     "--data imagenet": "there is no data set imagenet: try --data",
-    "--data hdf5 --data-dir h5/gzip": "HDF5 files need no conversion",
+    "--data hdf5 --data-dir h5/text": "HDF5 files need no conversion",
 }
 
 EXPORT_USAGE = {
@@ -347,14 +287,11 @@ BARE = [
         "there is no file missing/model.pt: pass the model.pt of a run",
     ),
     ("evaluate.py missing.pt --config run/config.json", 1, "there is no file"),
-    ("evaluate.py file --config run/config.json", 1, "use another file"),
     ("export.py", 2, "model.pt of a run"),
     ("export.py missing.pt --config run/config.json", 1, "there is no file"),
     ("predict.py folder/val/a", 2, "--weights"),
     ("convert.py", 2, "New directory for the files"),
     ("convert.py folder", 1, "folder exists: pass a new directory"),
-    ("convert.py file", 1, "file exists: pass a new directory"),
-    ("convert.py empty", 1, "empty exists: pass a new directory"),
     ("convert.py ''", 1, "exists: pass a new directory"),
     ("convert.py file/out", 1, "cannot make file/out.unfinished (Not a directory)"),
     (f"convert.py {LONG} --data folder --data-dir folder", 1, "cannot make x"),
@@ -397,6 +334,12 @@ ROWS = [
     for row, says in table.items()
 ] + OTHER_ERRORS
 
+
+def some_of(rows: list[Any]) -> list[Any]:
+    """Marks three of four rows for a share of the proof. Neighbours are of one kind."""
+    return few_of(rows, *range(0, len(rows), 4))
+
+
 PIXELS = np.random.default_rng(0).integers(256, size=(8, 8, 3), dtype=np.uint8)
 
 
@@ -410,8 +353,6 @@ def world(tmp_path_factory, zygote, folder):
     (world / "empty").mkdir()
     (world / "file").write_text("not what you think\n")
     (world / "loop").symlink_to("loop")
-    (world / "results").mkdir()
-    shutil.copy(world / "run" / "model.pt", world / "results")
     (world / "logs").mkdir()
     (world / "logs" / "log.txt").write_text("kept by a batch system\n")
     (world / "offline.py").write_text(OFFLINE)
@@ -466,12 +407,8 @@ def make_folders(good: Path, folders: Path) -> None:
     for split in ("train", "val"):
         (folders / "flat" / split).mkdir(parents=True)
         (folders / "flat" / split / "0.png").write_bytes(png)
-        (folders / "only-text" / split / "a").mkdir(parents=True)
-        (folders / "only-text" / split / "a" / "0.txt").write_text("no image")
     (broken("corrupt") / first).write_bytes(png[:20] + b"damage" + png[26:])
     shutil.copy(folders / "corrupt" / first, broken("corrupt-val") / "val/a/0.png")
-    (broken("truncated") / first).write_bytes(png[: len(png) // 2])
-    (broken("zero-bytes") / first).write_bytes(b"")
     (broken("text") / first).write_text("no image")
     (broken("bomb") / first).write_bytes(blank_png(50_000))
     (broken("directory") / first).unlink()
@@ -509,11 +446,8 @@ def make_lists(good: Path, lists: Path) -> None:
     for name, lines in {
         "good": ["\ufeffpath,label", *rows],
         "columns": ["file,class", *rows],
-        "empty": [],
         "no-rows": ["path,label"],
-        "no-label": ["path,label", *rows, "0.png,"],
         "missing": ["path,label", *rows, *(f"{index}.png,a" for index in range(4))],
-        "twice": ["path,label", *rows, rows[0]],
         "one-split": ["path,label,split", f"{rows[0]},val", f"{rows[-1]},train"],
     }.items():
         (lists / name).mkdir(parents=True)
@@ -570,56 +504,28 @@ def make_hdf5(h5: Path) -> None:
 
     (both("no-val").with_name(name.replace("train", "val"))).unlink()
     both("text").write_text("no HDF5")
-    both("zero-bytes").write_bytes(b"")
-    whole = both("truncated").read_bytes()
-    (h5 / "truncated" / name).write_bytes(whole[: len(whole) // 2])
-    both("directory").unlink()
-    (h5 / "directory" / name).mkdir()
     both("no-images", images=None)
-    both("no-targets", targets=None)
-    both("no-names", names=None)
-    both("no-source", source=None)
-    both("no-size", image_size=None)
     both("bad-names", names="a, b, c")
     both("number-of-names", names="3")
     both("group", images="group")
     both("float-images", images=np.zeros((6, 3, 8, 8), np.float32))
-    both("channels-last", images=np.zeros((6, 8, 8, 3), np.uint8))
     both("empty", images=np.zeros((0, 3, 8, 8), np.uint8), targets=np.arange(0))
-    both("empty-val")
-    shutil.copy(h5 / "empty" / name, h5 / "empty-val" / name.replace("train", "val"))
     both("few-targets", targets=np.arange(5) % 3)
     both("missing-shard").rename(h5 / "missing-shard" / "train-00000-of-00002.h5")
     both("foreign-shard")
     write("foreign-shard", "train-00001.h5", names=json.dumps(["x", "y", "z"]))
-    # Compressed as h5repack does; one byte of the images is flipped.
-    path = both("gzip", images=None)
-    with h5py.File(path, "a") as file:
-        pixels = rng.integers(256, size=(6, 3, 8, 8), dtype=np.uint8)
-        dataset = file.create_dataset(
-            "images", data=pixels, chunks=(1, 3, 8, 8), compression="gzip"
-        )
-        offset = dataset.id.get_chunk_info(4).byte_offset
-    content = bytearray(path.read_bytes())
-    content[offset + 20] ^= 0xFF
-    path.write_bytes(content)
 
 
 def make_downloads(world: Path) -> None:
-    """Writes MNIST, and makes the file of its training images something else."""
+    """Writes files of MNIST, of which the training images end early, and one of CIFAR-10."""
+    raw = world / "mnist" / "truncated" / "MNIST" / "raw"
+    raw.mkdir(parents=True)
     header = struct.pack(">IIII", 0x803, 20, 28, 28)
-    for name, content in {
-        "truncated": header + bytes(1000),
-        "zero-bytes": b"",
-        "text": b"not what you think",
-    }.items():
-        raw = world / "mnist" / name / "MNIST" / "raw"
-        raw.mkdir(parents=True)
-        for split in ("train", "t10k"):
-            images = raw / f"{split}-images-idx3-ubyte"
-            images.write_bytes(content)
-            labels = struct.pack(">II", 0x801, 20) + bytes(20)
-            (raw / f"{split}-labels-idx1-ubyte").write_bytes(labels)
+    for split in ("train", "t10k"):
+        images = raw / f"{split}-images-idx3-ubyte"
+        images.write_bytes(header + bytes(1000))
+        labels = struct.pack(">II", 0x801, 20) + bytes(20)
+        (raw / f"{split}-labels-idx1-ubyte").write_bytes(labels)
     batches = world / "cifar10" / "cifar-10-batches-py"
     batches.mkdir(parents=True)
     (batches / "data_batch_1").write_bytes(b"not what you think")
@@ -631,7 +537,6 @@ def make_weights(world: Path) -> None:
     configs.mkdir()
     good = (world / "run" / "model.pt").read_bytes()
     (weights / "truncated.pt").write_bytes(good[: len(good) // 2])
-    (weights / "empty.pt").write_bytes(b"")
     torch.save([1, 2, 3], weights / "list.pt")
     torch.save({0: torch.zeros(2)}, weights / "numbers.pt")
     torch.save({"layer.weight": torch.zeros(2, 2)}, weights / "other.pt")
@@ -657,7 +562,6 @@ def make_weights(world: Path) -> None:
         "other-classes": config | {"names": [*names, "d"]},
     }.items():
         (configs / f"{name}.json").write_text(json.dumps(content))
-    (configs / "empty.json").write_text("")
 
 
 def complete(world: Path, row: str, everything: bool = True) -> list[str]:
@@ -730,9 +634,7 @@ def errors(result: CompletedProcess[str]) -> str:
     return "".join(line for line in lines if not line.startswith("left out in "))
 
 
-@pytest.mark.parametrize(
-    ("row", "status", "says"), ROWS, ids=[row[0][:80] for row in ROWS]
-)
+@pytest.mark.parametrize(("row", "status", "says"), some_of(ROWS))
 def test_one_line(row, status, says, world, zygote):
     result, made = attempt(zygote, world, complete(world, row))
     check_refused(result, status, says)
@@ -755,44 +657,22 @@ def test_one_line(row, status, says, world, zygote):
         assert not made
 
 
-@pytest.mark.parametrize(("command", "status", "says"), BARE)
+@pytest.mark.parametrize(("command", "status", "says"), some_of(BARE))
 def test_command_alone(command, status, says, world, zygote):
     result, made = attempt(zygote, world, shlex.split(command))
     check_refused(result, status, says)
     assert not made
 
 
-@pytest.mark.parametrize(("row", "status", "says"), MINIMAL)
+@pytest.mark.parametrize(("row", "status", "says"), some_of(MINIMAL))
 def test_project_without_tricks(row, status, says, world, minimal, zygote):
     result, made = attempt(zygote, minimal, complete(world, row, everything=False))
     check_refused(result, status, says)
     assert made <= {"out", "out/config.json"}
 
 
-@pytest.mark.parametrize("row", GOOD)
+@pytest.mark.parametrize("row", some_of(GOOD))
 def test_good_after_all(row, world, zygote):
     result, made = attempt(zygote, world, complete(world, row))
     assert (result.returncode, errors(result)) == (0, "")
     assert bool(made) == row.startswith(("train.py", "convert.py"))
-
-
-@pytest.mark.parametrize("form", ["csv", "json"])
-def test_any_name_is_in_the_table(form, world, zygote):
-    """Bytes of a name that are no text are printed with a backslash."""
-    images = world / "names"
-    images.mkdir()
-    names = ["comma, comma.png", 'quote".png', "line\nline.png", f"{NO_TEXT}.png"]
-    for name in names:
-        (images / name).write_bytes((world / "folder/val/a/0.png").read_bytes())
-    row = f"predict.py names --top 1 --format {form}"
-    result = zygote.run(world, *complete(world, row))
-    shutil.rmtree(images)
-    assert (result.returncode, result.stderr) == (0, "")
-    if form == "csv":
-        header, *rows = csv.reader(io.StringIO(result.stdout))
-        assert header == ["path", "class_1", "probability_1"]
-        seen = [row[0] for row in rows]
-        names = [n.encode(errors="backslashreplace").decode() for n in names]
-    else:
-        seen = [json.loads(line)["path"] for line in result.stdout.splitlines()]
-    assert sorted(seen) == sorted(f"names/{name}" for name in names)

@@ -22,7 +22,7 @@ def module(tmp_path_factory):
     return module
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_they_are_those_of_scikit_learn(module, seed):
     """Also with a class that has no images, one that is not predicted, and one that is neither."""
     from sklearn import metrics  # It takes a second, which not every worker needs.

@@ -7,6 +7,7 @@ from rendering import render_subset
 from subsets import Subset
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("form", ["ddp", "fsdp"])
 def test_two_ranks_clip_as_one_process_does(form, tmp_path, zygote, folder):
     tricks = ("seeding", "grad_clipping")

@@ -12,7 +12,6 @@ import sys
 
 import pytest
 import training
-from parts import at_once
 from rendering import render_subset
 from subsets import (
     PROOF_SEED,
@@ -25,24 +24,14 @@ from subsets import (
 )
 from zygote import OF_MLFLOW, OF_TORCHVISION, WITHOUT_PLUGINS
 
-ROWS = covering_array()
+TRIPLES = covering_array()
 PAIRS = covering_array(2, SEED_OF_PAIRS)
 OF_THE_PROOF = covering_array(3, PROOF_SEED)
 PAIRS_OF_THE_PROOF = covering_array(2, PROOF_SEED)
 
-AT_ONCE = [Subset.of(), everything()]
-"""The subsets whose scripts and own tests `make test` runs, without the tests that start
-processes. `make proof` runs whole rows, under torchrun if they have several ranks."""
-
 RECOMMENDED = recommended()
 RECOMMENDED_OF_TASKS = [recommended(task) for task in TASKS]
 EVERYTHING_OF_TASKS = [everything(task=task, parallel="ddp") for task in TASKS[1:]]
-
-WITH_RANKS = [
-    next(row for row in PAIRS if row.parallel == form and "resume" in row.tricks)
-    for form in ("ddp", "fsdp")
-]
-"""The subsets whose own tests of ranks `make test` runs."""
 
 
 def rows(*subsets):
@@ -83,10 +72,21 @@ def python(project, *arguments):
     return result.stdout
 
 
-@rows(*ROWS)
+@rows(*PAIRS)
 def test_a_row_trains_and_resumes(
     subset, project, tmp_path, zygote, folder, hdf5, phase
 ):
+    train_and_resume(subset, project, tmp_path, zygote, folder, hdf5, phase)
+
+
+@rows_of_the_proof(TRIPLES)
+def test_a_row_of_triples_trains_and_resumes(
+    subset, project, tmp_path, zygote, folder, hdf5, phase
+):
+    train_and_resume(subset, project, tmp_path, zygote, folder, hdf5, phase)
+
+
+def train_and_resume(subset, project, tmp_path, zygote, folder, hdf5, phase):
     flags = training.flags(subset, folder, hdf5)
     run = tmp_path / "run"
     training.train_and_resume(zygote.run, phase, subset, project, run, flags)
@@ -94,24 +94,35 @@ def test_a_row_trains_and_resumes(
         training.evaluate(zygote.run, project, run)
 
 
-@rows(*AT_ONCE)
+@rows(RECOMMENDED)
 def test_the_command_line(subset, project, folder, zygote, phase):
-    check_the_command_line(subset, project, folder, zygote, phase)
+    """Training in a new process, as users run it, which spends seconds on imports."""
+    check_the_command_line(subset, project, folder, zygote.run, phase)
 
 
 @rows_of_the_proof(OF_THE_PROOF)
 def test_the_command_line_of_every_row(subset, project, folder, zygote, phase):
-    check_the_command_line(subset, project, folder, zygote, phase)
+    check_the_command_line(subset, project, folder, zygote.run, phase)
 
 
-def check_the_command_line(subset, project, folder, zygote, phase):
+@pytest.mark.proof
+@rows(everything())
+def test_every_script_in_a_new_process(subset, project, folder, phase):
+    check_the_command_line(subset, project, folder, in_a_new_process, phase)
+
+
+def check_the_command_line(subset, project, folder, run, phase):
     data, images, batch = ["--image-size", 16], "8,192 + 2,048", 128
     if subset != Subset.of():  # To draw the shapes takes a while.
-        source = "folder" if "folders" in subset.tricks else "mnist"
-        data, batch = [*data, "--data", source, "--data-dir", folder], 4
+        source, place = "mnist", folder
+        if "folders" in subset.tricks:
+            # With nothing beside the splits, which evaluate.py would print.
+            source, place = "folder", project / "photos"
+            place.mkdir()
+            for split in ("train", "val"):
+                (place / split).symlink_to(folder / split)
+        data, batch = [*data, "--data", source, "--data-dir", place], 4
         images = f"{training.TRAIN_IMAGES} + {training.VAL_IMAGES}"
-    # What the other scripts do hardly depends on the tricks: one new process is enough.
-    run = in_a_new_process if subset == everything() else zygote.run
     if "hdf5" in subset.tricks:
         with phase("convert"):
             result = run(project, "convert.py", "data", *data, "--shards", 2)
@@ -138,8 +149,8 @@ def check_the_command_line(subset, project, folder, zygote, phase):
     *_, best, last = lines = said.splitlines()
     say_more = {"activation_checkpointing", "amp", "compile", "layerwise_lr", "summary"}
     say_more |= {"mlflow", "wandb"}
-    # Of a folder, its classes and what is left out are printed, too.
-    of_folder = 2 * ("folder" in data)
+    # Of a folder, its classes are printed, too.
+    of_folder = "folder" in data
     assert len(lines) == 11 + of_folder + len(say_more & {*subset.tricks}), said
     by_class = "metrics" in subset.tricks
     name = "accuracy"
@@ -186,10 +197,10 @@ def in_a_new_process(project, *arguments):
 
 @pytest.mark.long
 def test_the_types_check(tmp_path, mypy, phase):
-    check_the_types(
-        [*AT_ONCE, *EVERYTHING_OF_TASKS, WITH_RANKS[-1]], tmp_path, mypy, phase
-    )
-    project = tmp_path / str(WITH_RANKS[-1])
+    # Two tricks more than none: so mypy reads torch once, see check_the_types().
+    few = Subset.of("export", "tensorboard")
+    check_the_types([everything(), few], tmp_path, mypy, phase)
+    project = tmp_path / str(everything())
     with (project / "train.py").open("a", encoding="utf-8") as file:
         file.write("\n\nmain(0)\n")
     with pytest.raises(AssertionError, match=r"\[arg-type\]"):
@@ -198,10 +209,10 @@ def test_the_types_check(tmp_path, mypy, phase):
 
 @pytest.mark.proof
 @pytest.mark.share
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", range(8))
 def test_the_types_of_every_row_check(part, tmp_path, mypy, phase):
-    subsets = [*RECOMMENDED_OF_TASKS, *OF_THE_PROOF, *PAIRS_OF_THE_PROOF]
-    check_the_types(subsets[part::3], tmp_path, mypy, phase)
+    subsets = [*EVERYTHING_OF_TASKS, *RECOMMENDED_OF_TASKS, *PAIRS_OF_THE_PROOF]
+    check_the_types([*subsets, *OF_THE_PROOF][part::8], tmp_path, mypy, phase)
 
 
 def check_the_types(subsets, directory, mypy, phase):
@@ -218,19 +229,9 @@ def check_the_types(subsets, directory, mypy, phase):
 
 
 @pytest.mark.long
-@rows(*WITH_RANKS)
-def test_the_own_tests_of_ranks_pass(subset, project, zygote):
-    own_tests_in_a_fork(project, zygote, "tests/processes")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "subset",
-    at_once([*AT_ONCE, *RECOMMENDED_OF_TASKS], *AT_ONCE, *RECOMMENDED_OF_TASKS[::3]),
-    ids=str,
-)
+@rows(Subset.of(), RECOMMENDED)
 def test_the_projects_own_tests_pass(subset, project, zygote, phase):
-    """In a fork, which need not import torch again."""
+    """In a fork, which need not import torch again; those of new processes are left out."""
     with phase("tests"):
         own_tests_in_a_fork(project, zygote, "-m", "not slow")
 
@@ -245,7 +246,7 @@ def own_tests_in_a_fork(project, zygote, *flags):
 
 
 @pytest.mark.long
-@rows_of_the_proof([*PAIRS_OF_THE_PROOF, *EVERYTHING_OF_TASKS])
+@rows_of_the_proof([*PAIRS_OF_THE_PROOF, *RECOMMENDED_OF_TASKS, *EVERYTHING_OF_TASKS])
 def test_the_own_tests_of_every_row_pass(subset, project, phase):
     """In a new process, as its owner runs them."""
     with phase("tests"):

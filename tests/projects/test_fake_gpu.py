@@ -7,6 +7,7 @@ import json
 
 import fake_gpu
 import pytest
+from parts import at_once
 from rendering import PACKAGE, render_subset
 from subsets import (
     AVERAGES,
@@ -46,19 +47,17 @@ CASES = {
 }
 """Subsets of the tricks, and settings."""
 
-TYPES_AT_ONCE = {
+AT_ONCE = ("everything", "float16")
+
+TYPES = {
     "minimal": ("none",),
     "recommended": ("bfloat16",),
-    "many": ("none", "float16"),
-    "everything": ("float16",),
-    **dict.fromkeys(TASKS[1:], ("bfloat16",)),
-}
-TYPES_OF_THE_PROOF = {
-    "many": ("bfloat16",),
+    "many": ("none", "bfloat16", "float16"),
     "fused-sgd": ("none", "float16"),
-    "everything": ("none", "bfloat16"),
+    "everything": ("none", "bfloat16", "float16"),
     "a row": ("bfloat16", "float16"),
     "another row": ("bfloat16", "float16"),
+    **dict.fromkeys(TASKS[1:], ("bfloat16",)),
 }
 """The types of mixed precision of each case."""
 
@@ -84,15 +83,7 @@ def find(tmp_path, zygote):
 
 @pytest.mark.parametrize(
     ("case", "kind"),
-    [
-        pytest.param(name, kind, id=f"{name}-{kind}", marks=marks)
-        for types, marks in (
-            (TYPES_AT_ONCE, ()),
-            (TYPES_OF_THE_PROOF, pytest.mark.proof),
-        )
-        for name, kinds in types.items()
-        for kind in kinds
-    ],
+    at_once([(case, kind) for case in TYPES for kind in TYPES[case]], AT_ONCE),
 )
 def test_nothing_waits_for_the_gpu(find, case, kind):
     subset, settings = CASES[case]
@@ -125,6 +116,7 @@ def test_nothing_waits_for_the_gpu(find, case, kind):
     assert found["streams"] == ("prefetcher" in subset.tricks)
 
 
+@pytest.mark.proof
 def test_what_is_kept_on_the_device_is_copied_once(find):
     subset = Subset.of("device_augment", "prefetcher", "swa")
     found = find(subset, data_on_device=True)

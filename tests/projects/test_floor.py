@@ -63,6 +63,7 @@ def test_the_readme_names_the_pythons_of_the_tests():
     assert f"Python {PYTHONS[0]} to {PYTHONS[-1]}" in readme
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("python", PYTHONS)
 def test_there_are_builds_of_all_floors(python):
     """Old versions have none for a new Python, where nobody can install them then."""

@@ -3,12 +3,13 @@
 import pytest
 import training
 from covering import FORMS
-from parts import few_of
 from rendering import render_subset
 from subsets import everything, questions
 
 
-@pytest.mark.parametrize("form", few_of(questions()[FORMS], 0, -1))
+@pytest.mark.proof
+@pytest.mark.share
+@pytest.mark.parametrize("form", questions()[FORMS])
 def test_none_is_a_run_without_amp_to_the_last_bit(
     form, tmp_path, zygote, folder, hdf5
 ):

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from parts import at_once
 from rendering import render, render_subset
 from subsets import Subset, everything
 from test_covering import ENVIRONMENT, OWN_TESTS
@@ -37,7 +38,6 @@ UNFIT = {
     "ddp": ["test_short_epochs_warm_up_together"],
     "fsdp": [
         "test_short_epochs_warm_up_together",
-        "test_damaged_checkpoint_is_passed_over",
         "test_no_step_reads_the_device",
         "test_a_checkpoint_is_a_file_of_weights",
     ],
@@ -61,13 +61,14 @@ def add_proofs(project: Path, names: list[str]) -> list[str]:
     return paths
 
 
-@pytest.mark.parametrize("preset", PROJECTS)
+@pytest.mark.parametrize("preset", at_once(PROJECTS, "minimal"))
 def test_projects_hold_what_their_own_tests_leave_out(preset, tmp_path, zygote):
     answers, names = PROJECTS[preset]
     project = render(tmp_path / "project", {"preset": preset, **answers})
     check_proofs(project, names, zygote)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("task", ["multilabel", "segmentation"])
 def test_other_tasks_are_calibrated(task, tmp_path, zygote):
     project = render_subset(tmp_path / "project", Subset.of("calibration", task=task))

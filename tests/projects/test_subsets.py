@@ -11,11 +11,10 @@ from pathlib import Path
 import inspection
 import pytest
 import training
-import yaml
-from covering import FORMS, TASK, Space
+from covering import TASK
 from inspection import PACKAGE, RUFF, DifferentFiles, text_files
 from parts import few_of
-from rendering import render, render_subset, render_version
+from rendering import render, render_subset
 from subsets import (
     PROOF_SEED,
     ROOT,
@@ -32,9 +31,7 @@ from subsets import (
     questions,
     recommended,
     space,
-    with_levels,
 )
-from torch_tricks.catalogue import read_catalogue
 
 PARTS = 16
 """The subsets are read in so many parts: one in `make test`, a share of the others in `make proof`."""
@@ -151,35 +148,6 @@ def test_no_subset_is_left_out():
         if not (trick.choices or trick.excludes)
         if trick.works("task", TASKS[0]) and trick.works("parallel", "none")
     ]
-
-
-BOUND = {
-    "amp": {"needs": ["seeding"]},
-    "swa": {"excludes": ["mixup"]},
-    "hdf5": {"forms": ["none", "ddp"]},
-}
-"""Made-up needs, exclusions and forms between tricks of the core, whose rows have none.
-
-Each leaves three quarters of all cores.
-"""
-
-
-def test_a_core_that_is_refused_renders_nothing(tmp_path):
-    rows = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
-    for name, bonds in BOUND.items():
-        rows["catalogue"]["default"][name] |= bonds
-    template = tmp_path / "template"
-    shutil.copytree(ROOT / "template", template / "template")
-    (template / "copier.yml").write_text(yaml.safe_dump(rows, sort_keys=False))
-    there = Space(with_levels(read_catalogue(rows).values()))
-    refused = [core for core in core_choices() if not there.allows(core)]
-    assert len(refused) == 1024 - 1024 * 3**3 // 4**3
-    for core in refused[:: len(refused) // 32]:
-        listed = [name for name, level in core.items() if level is True]
-        answers = {"preset": "custom", FORMS: core[FORMS], "tricks": listed}
-        with pytest.raises(ValueError, match=r"needs|excludes|is not for"):
-            render_version(template, tmp_path / "project", answers)
-        assert not (tmp_path / "project").exists()
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ import csv
 import importlib.util
 import io
 import json
-import re
-import shutil
 import subprocess
 import sys
 
@@ -16,7 +14,7 @@ import training
 from PIL import Image
 from rendering import PACKAGE, render, render_subset
 from subsets import Subset, recommended
-from test_owners import WITH_SPLITS, check_small_change
+from test_owners import check_small_change
 
 RECOMMENDED = Subset.of(
     *("csv", "evaluate", "predict", "export", "seeding", "resume", "amp", "metrics"),
@@ -73,19 +71,15 @@ def run(project, photos, zygote):
     return run
 
 
+@pytest.mark.proof
 def test_own_photos_are_learned_and_every_script_agrees(project, photos, run, tmp_path):
     from sklearn import metrics
 
-    flags = (*FLAGS, "--data-dir", photos, "--checkpoint-every", 40)
-    flags += ("--keep-checkpoints", 99)
-    said = run("train.py", *flags, "--run-dir", tmp_path / "run")
+    flags = (*FLAGS, "--data-dir", photos, "--run-dir", tmp_path / "run")
+    said = run("train.py", *flags)
     assert said.startswith("3 labels: blue ")
     last = training.read_metrics(tmp_path / "run")[-1]
     assert last["val_map"] > 0.9
-    checkpoint = tmp_path / "run/checkpoints/step-00000040.pt"
-    run("train.py", *flags, "--run-dir", tmp_path / "on", "--resume", checkpoint)
-    training.check_same_run(tmp_path / "run", tmp_path / "on")
-
     weights = tmp_path / "run/model.pt"
     measured = json.loads(run("evaluate.py", weights, "--json"))
     columns = ("--label-columns", *COLOURS)
@@ -119,7 +113,7 @@ def test_own_photos_are_learned_and_every_script_agrees(project, photos, run, tm
     assert "probabilities differ by" in run("export.py", weights)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_average_precision_is_that_of_scikit_learn(project, seed):
     from sklearn.metrics import average_precision_score
 
@@ -138,41 +132,6 @@ def test_average_precision_is_that_of_scikit_learn(project, seed):
     assert found.tolist() == pytest.approx(exact.tolist(), abs=0.01)
 
 
-@pytest.mark.parametrize(
-    ("text", "flags", "message"),
-    [
-        (
-            "path,label,split\n001.png,red,train\n002.png,pink,val\n",
-            (),
-            r"only in validation: pink\): training needs images with all of them",
-        ),
-        (
-            "path,red,blue\n001.png,1,0\n002.png,0,no\n",
-            ("--label-columns", "red", "blue"),
-            r"rows that cannot be used \(1\): fix line 3 \(blue is 'no', and neither",
-        ),
-        ("path,label\n001.png,red\n./001.png,blue\n", (), "in more than one row"),
-        (
-            "path,red,split\n001.png,0,train\n002.png,1,val\n",
-            ("--label-columns", "red"),
-            "no training image has red: add some, or leave the label out",
-        ),
-        ("path,label\n001.png,\n002.png,\n", (), "no training image has a label"),
-    ],
-)
-def test_wrong_lists_are_refused_in_one_line(
-    project, photos, zygote, tmp_path, text, flags, message
-):
-    (tmp_path / "list.csv").write_text(text)
-    flags = (*FLAGS, "--data-dir", photos, "--labels", tmp_path / "list.csv", *flags)
-    result = zygote.run(project, "train.py", *flags, "--run-dir", tmp_path / "run")
-    assert result.returncode == 1
-    [line] = result.stderr.splitlines()
-    assert line.startswith("error: ")
-    assert re.search(message, line), line
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.proof
 @pytest.mark.long
 def test_the_built_in_shapes_are_learned(tmp_path):
@@ -183,26 +142,7 @@ def test_the_built_in_shapes_are_learned(tmp_path):
     assert training.read_metrics(project / "run")[-1]["val_map"] >= 0.97
 
 
-@pytest.mark.proof
-@pytest.mark.parametrize("form", ["ddp", "fsdp"])
-def test_two_ranks_agree_with_one(form, photos, zygote, tmp_path):
-    subset = Subset.of("csv", "evaluate", parallel=form, task="multilabel")
-    project = render_subset(tmp_path / "project", subset)
-    flags = (*FLAGS[:-2], "--data-dir", photos, "--max-steps", 4, "--run-dir", "run")
-    result = training.run_ranks(zygote.run, project, *flags, "--batch-size", 7)
-    assert result.returncode == 0, result.stderr
-    last = training.read_metrics(project / "run")[-1]
-    alone = zygote.run(project, "evaluate.py", "run/model.pt", "--json")
-    measured = json.loads(alone.stdout)
-    for name in ("loss", "f1", "map"):
-        assert measured[name] == pytest.approx(last[f"val_{name}"], rel=1e-5)
-
-
 TASK = f"{PACKAGE}/task.py"
-DATASETS = f"{PACKAGE}/data/datasets.py"
-NETWORKS = f"{PACKAGE}/models/networks.py"
-SETTINGS = f"{PACKAGE}/settings.py"
-
 LOSS = """targets, reduction="sum")
         return losses / logits.shape[1]
 """
@@ -210,31 +150,6 @@ FOCAL_LOSS = """targets, reduction="none")
         wrong = (targets - logits.sigmoid()).abs()
         return (wrong.square() * losses).sum() / logits.shape[1]
 """
-MODEL = "    else:\n        model = create_torchvision_model("
-OF_PATCHES = """    elif name == "patches":
-        model = nn.Sequential(
-            nn.Conv2d(3, 32, kernel_size=4, stride=4),
-            nn.GELU(),
-            nn.Conv2d(32, 64, kernel_size=2, stride=2),
-            nn.AdaptiveMaxPool2d(1),
-            nn.Flatten(),
-            nn.Linear(64, outputs),
-        )
-"""
-NAMED = '''def open_named(settings: Settings, _size: int) -> tuple[FileImages, FileImages]:
-    """Opens images whose names begin with their labels, as in DATA_DIR/red+blue-17.png."""
-    files = sorted(settings.data_dir.glob("*.png"))
-    labels = [file.name.partition("-")[0].split("+") for file in files]
-    names = sorted({name for each in labels for name in each if name})
-    targets = [tuple(float(name in each) for name in names) for each in labels]
-    images = FileImages(files, targets, names)
-    share, seed = settings.val_share, settings.split_seed
-    return split_by_share(images, settings.data_dir, share, seed)
-
-
-DATASETS = {
-    "named": DatasetSpec(open_named, 16, crop_and_mirror, 1.0, HALF, HALF),
-'''
 F1 = '        "f1": f1.nanmean().nan_to_num().item(),\n'
 EXACT = '        "exact": sums["exact"].item() / samples,\n'
 SCORES = "        if not self.training:\n"
@@ -244,14 +159,6 @@ CHANGES = {
     # arXiv:1708.02002.
     "focal loss": {
         TASK: [(LOSS, FOCAL_LOSS), ("the binary cross-entropy", "the focal loss")]
-    },
-    "model": {
-        NETWORKS: [(MODEL, OF_PATCHES + MODEL)],
-        SETTINGS: [('default="cnn"', 'default="patches"')],
-    },
-    "data set": {
-        DATASETS: [WITH_SPLITS, ("DATASETS = {\n", NAMED)],
-        SETTINGS: [('default="shapes"', 'default="named"')],
     },
     "metric": {
         TASK: [
@@ -266,8 +173,6 @@ CHANGES = {
 
 BROKEN = {
     "focal loss": {"tests/test_task.py::test_f1_and_map_are_means_over_the_labels"},
-    "model": set(),
-    "data set": set(),
     "metric": set(),
 }
 """The tests that each of them breaks: those of what it changes."""
@@ -281,12 +186,7 @@ def test_a_change_of_an_owner_breaks_its_own_tests_alone(
 ):
     project = render_subset(tmp_path / "project", recommended("multilabel"))
     check_small_change(CHANGES[name], project, zygote, BROKEN[name])
-    for path in photos.glob("*.png"):
-        row = path.stem
-        shutil.copy(path, tmp_path / f"{'red+' * (int(row) % 2)}green-{row}.png")
-    flags = (*FLAGS[2:], "--max-steps", 3, "--data-dir", tmp_path, "--run-dir", "run")
-    result = zygote.run(project, "train.py", *flags)
-    assert (result.returncode, result.stderr) == (0, "")
+    flags = (*FLAGS, "--max-steps", 3, "--data-dir", photos, "--run-dir", "run")
+    training.train(zygote.run, project, *flags)
     last = training.read_metrics(project / "run")[-1]
     assert ("val_exact" in last) == (name == "metric")
-    assert ("2 labels: green" in result.stdout) == (name == "data set")

@@ -11,7 +11,6 @@ import pickle
 import random
 import signal
 import sys
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout, suppress
@@ -165,18 +164,6 @@ def fill(number: str, path: str, *flags: str) -> None:
     train(*flags)
 
 
-def crowd(number: str, filler: str, *flags: str) -> None:
-    """Trains where a file takes all that is left of the disk from one of the saves on."""
-
-    def act() -> None:
-        with suppress(OSError), open(filler, "wb", buffering=0) as file:
-            while True:
-                file.write(bytes(4096))
-
-    before_saving(int(number), act)
-    train(*flags)
-
-
 def limit(number: str, size: str, *flags: str) -> None:
     """Trains where no file may grow beyond a size from one of the saves on."""
     import resource
@@ -201,20 +188,6 @@ def move(number: str, source: str, link: str, *flags: str) -> None:
             Path(source).symlink_to(link)
 
     before_saving(int(number), act)
-    train(*flags)
-
-
-def signals(first: str, second: str, *flags: str) -> None:
-    """Trains, and signals itself twice in a step that would take a minute."""
-    import train as loop
-
-    def backward(*_: Any) -> None:
-        os.kill(os.getpid(), int(first))
-        print("noted", file=sys.stderr)
-        os.kill(os.getpid(), int(second))
-        time.sleep(60)
-
-    loop.backward = backward
     train(*flags)
 
 
@@ -376,7 +349,7 @@ def others(directory: str, source: str) -> None:
 COMMANDS: dict[str, Callable[..., None]] = {
     function.__name__: function
     for function in (
-        *(trace, die, fill, crowd, limit, move, signals),
+        *(trace, die, fill, limit, move),
         *(describe, damage, attack, detonate, others),
     )
 }

@@ -11,7 +11,9 @@ MARKS = (pytest.mark.proof, pytest.mark.share)
 def at_once(cases: Iterable[Any], *kept: Any) -> list[Any]:
     """Marks all cases for the proof, each time, but these."""
     return [
-        case if case in kept else pytest.param(case, marks=pytest.mark.proof)
+        case
+        if case in kept
+        else pytest.param(*as_values(case), marks=pytest.mark.proof)
         for case in cases
     ]
 

@@ -84,7 +84,7 @@ class Zygote:
         self.server = subprocess.Popen(
             [str(python), "-P", __file__],
             encoding="utf-8",
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
+            env=os.environ | {"COLUMNS": "80", "OMP_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -101,7 +101,7 @@ class Zygote:
         project: Path,
         script: str,
         *arguments: object,
-        timeout: int = 60,
+        timeout: int = 300,
         kill_after: float | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:

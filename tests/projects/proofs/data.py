@@ -3,31 +3,17 @@
 import os
 from collections.abc import Iterator
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 import torch
-import torchvision
-import train
 from leaf_diseases.data import transforms
 from leaf_diseases.data.datasets import DATASETS, Data, load_data
 from leaf_diseases.data.images import ArrayImages
 from leaf_diseases.data.loaders import make_val_loader
 from leaf_diseases.errors import UserError
 from leaf_diseases.settings import Settings, replace
-from small_world import make_tiny_images
 from torch import Tensor
 from torchvision.transforms import v2
-
-
-def test_failed_download_is_explained(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    download = Mock(side_effect=RuntimeError("no network"))
-    monkeypatch.setattr(torchvision.datasets, "MNIST", download)
-    with pytest.raises(UserError, match=r"check the network.*no network"):
-        load_data(replace(settings, data="mnist"))
-
 
 BUILT_IN = DATASETS.keys() & {
     *("shapes", "mnist", "fashion-mnist", "cifar10", "folder", "csv", "frames"),
@@ -90,30 +76,3 @@ def test_workers_put_all_of_a_batch_into_shared_memory(
     for batch in loader:
         assert batch.inputs.is_shared()
         assert batch.targets.is_shared()
-
-
-def test_both_splits_have_the_same_classes(
-    tiny: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    splits = make_tiny_images(22), make_tiny_images(10)
-    splits[1].names = list("abdefg")
-    row = DATASETS["tiny"]._replace(open_splits=lambda *_: splits)
-    monkeypatch.setitem(DATASETS, "tiny", row)
-    named = "only in training: c; only in validation: g"
-    with pytest.raises(UserError, match=f"differ in their classes.*{named}"):
-        load_data(tiny)
-
-
-def test_too_few_images_are_refused(
-    tiny: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = make_tiny_images(1)
-    one.names = ["a", "b"]
-    row = DATASETS["tiny"]._replace(open_splits=lambda *_: (one, one))
-    monkeypatch.setitem(DATASETS, "tiny", row)
-    # One image cannot be balanced with another class.
-    plain = (
-        {"class_balance": "none"} if "class_balance" in Settings.model_fields else {}
-    )
-    with pytest.raises(UserError, match=r"too few training images \(1\) for --batch"):
-        train.make_run(replace(tiny, **plain))

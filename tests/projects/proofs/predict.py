@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import predict
-import pytest
 import torch
 import train
-from leaf_diseases.errors import UserError
 from leaf_diseases.models.trained import load_trained
 from leaf_diseases.settings import Settings, replace
 from leaf_diseases.task import PREDICTION
@@ -45,11 +43,3 @@ def test_tables_and_objects_say_the_same(
         for found in objects
     ]
     assert [row[0] for row in rows] == [str(odd / "a.jpg"), str(odd / "b.PNG")]
-
-
-def test_config_may_lie_elsewhere(weights: Path, images: Path, tmp_path: Path) -> None:
-    config = (tmp_path / "run/config.json").rename(tmp_path / "moved.json")
-    arguments = predict.Arguments(images=(images,), weights=weights, device="cpu")
-    with pytest.raises(UserError, match="--config"):
-        predict.main(arguments)
-    predict.main(arguments.model_copy(update={"config": config}))

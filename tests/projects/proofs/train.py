@@ -43,15 +43,6 @@ def test_values_beyond_bounds_are_refused(capsys: pytest.CaptureFixture[str]) ->
         assert f" {name} " in capsys.readouterr().err
 
 
-def test_fields_are_flags() -> None:
-    settings = tyro.cli(Settings, args=["--batch-size", "7", "--data-dir", "here"])
-    assert settings == Settings(batch_size=7, data_dir=Path("here"))
-
-
-def test_settings_of_tricks_that_are_gone_are_passed_over() -> None:
-    assert Settings.model_validate({"a_trick": 1, "epochs": 3}) == Settings(epochs=3)
-
-
 def test_runs_begun_at_once_have_their_own_directories(settings: Settings) -> None:
     settings = replace(settings, run_dir=None)
     assert len({choose_run_directory(settings) for _ in range(9)}) == 9
@@ -75,29 +66,12 @@ def test_logs_that_cannot_be_written_are_reported_once(
         )
 
 
-def test_targets_with_fractions_are_in_single_precision(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Some devices have nothing more precise."""
-    monkeypatch.setattr(transforms, "TARGET_DTYPE", torch.float32)
-    image, _ = run.data.train[0]
-    samples: list[Any] = [(image, (0.5, 1)), (image, (1.5, 2))]
-    targets = run.data.train.collate(samples).targets
-    assert targets.dtype == torch.float32
-    assert targets.tolist() == [[0.5, 1], [1.5, 2]]
-
-
 def test_lines_reach_a_log_file_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="cp1252"))
     with as_command():
         print("\N{MAPLE LEAF}")
         assert written.getvalue().startswith(b"\\U0001f341")
-
-
-def test_errors_of_the_code_keep_their_traceback() -> None:
-    with pytest.raises(FileNotFoundError), as_command():
-        raise FileNotFoundError
 
 
 @pytest.mark.parametrize(

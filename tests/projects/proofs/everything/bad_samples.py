@@ -18,8 +18,6 @@ from test_bad_samples import (
     whole,
 )
 
-DAMAGES = (lambda whole: whole[:-99], lambda whole: b"", lambda whole: b"<html>")
-
 
 @pytest.mark.parametrize("of", ["dataset", "transform"])
 def test_mistakes_are_no_unreadable_images(

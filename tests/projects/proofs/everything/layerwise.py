@@ -1,20 +1,15 @@
 """Learning rates that fall from head to stem."""
 
-import json
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 import pytest
 import torch
 import torchvision
-import train
 from leaf_diseases.optim.layerwise import (
     find_levels,
     parameter_blocks,
 )
-from leaf_diseases.settings import Settings, replace
 from small_world import narrow_cnn
-from test_layerwise import settings
 from torch import nn
 
 BLOCKS: dict[str, list[str]] = {
@@ -89,18 +84,3 @@ def test_containers_are_taken_apart() -> None:
 def test_what_has_no_matrix_is_no_level() -> None:
     norm = nn.LayerNorm(2)
     assert find_levels(norm) == [[norm.weight, norm.bias]]
-
-
-def test_a_run_goes_on_with_other_rates(settings: Settings, tmp_path: Path) -> None:
-    train.main(replace(settings, max_steps=2))
-    settings = replace(settings, lr=6e-4, layer_decay=0.9)
-    train.main(replace(settings, resume="auto"))
-    train.main(replace(settings, run_dir=tmp_path / "whole"))
-    first, second = (read_rates(tmp_path / name) for name in ("run", "whole"))
-    assert first == second
-    assert first[0][0] > first[0][-1] > 0
-
-
-def read_rates(directory: Path) -> list[list[float]]:
-    text = (directory / "metrics.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line)["learning_rates"] for line in text.splitlines()]
