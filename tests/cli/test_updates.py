@@ -15,7 +15,7 @@ from covering import TASK
 from hypothesis import HealthCheck, given, settings
 from killing import Killing
 from parts import few_of
-from subsets import Subset
+from subsets import PROOF_SEED, Subset, questions, space
 from updating import (
     IGNORED,
     PACKAGE,
@@ -38,22 +38,16 @@ from versions import BEFORE_PRACTICES, NEW_TRICK, PRACTICES, VERSIONS
 
 MORE = int(os.environ.get("TORCH_TRICKS_UPDATES", "1"))
 """How many times as many cases to try, of which no two times are the same ones."""
-OF_THE_PROOF = bool(os.environ.get("TORCH_TRICKS_SEED"))
 PAIRS = list(combinations(VERSIONS, 2))
 
 
-def try_drawn(number, run, *strategies):
-    """Calls a function with drawn numbers; in `make test` once, with a dozen edits."""
-    if not OF_THE_PROOF and MORE == 1:
-        run(1, 12)
-        return
-    limits = settings(
+def cases(number: int) -> settings:
+    return settings(
         max_examples=number * MORE,
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
-    limits(given(*strategies)(run))()
 
 
 @pytest.fixture(autouse=True)
@@ -92,27 +86,46 @@ def try_case(workshop: Workshop, case: Case) -> Counter:
     )
 
 
-@pytest.mark.parametrize(("old", "new"), few_of(PAIRS, -1), ids="-".join)
-def test_an_update_loses_no_line(old, new, workshop):
-    def run(seed, edits):
-        try_case(workshop, update_case(old, new, seed, edits))
-
-    try_drawn(12, run, SEEDS, SIZES)
-
-
-@pytest.mark.parametrize("part", few_of(range(3), 0))
-def test_a_change_of_tricks_loses_no_line(part, workshop):
-    def run(seed, edits):
-        try_case(workshop, trick_case(seed * 3 + part, edits))
-
-    try_drawn(12, run, SEEDS, SIZES)
+@pytest.mark.parametrize("command", ["update", "add", "remove"])
+def test_a_dozen_edits_lose_no_line(command, workshop):
+    case, seed = update_case(*PAIRS[-1], 1, 12), 0
+    while case.command[0] != command:
+        case, seed = trick_case(seed, 12), seed + 1
+    try_case(workshop, case)
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize(("old", "new"), few_of(PAIRS, -1), ids="-".join)
+@pytest.mark.share
+@pytest.mark.parametrize(("old", "new"), PAIRS, ids="-".join)
+def test_an_update_loses_no_line(old, new, workshop):
+    @cases(12)
+    @given(SEEDS, SIZES)
+    def run(seed, edits):
+        try_case(workshop, update_case(old, new, seed, edits))
+
+    run()
+
+
+@pytest.mark.proof
+@pytest.mark.share
+@pytest.mark.parametrize("part", range(3))
+def test_a_change_of_tricks_loses_no_line(part, workshop):
+    @cases(12)
+    @given(SEEDS, SIZES)
+    def run(seed, edits):
+        try_case(workshop, trick_case(seed * 3 + part, edits))
+
+    run()
+
+
+@pytest.mark.proof
+@pytest.mark.share
+@pytest.mark.parametrize(("old", "new"), PAIRS, ids="-".join)
 def test_an_untouched_project_becomes_a_fresh_copy(old, new, workshop):
     """Changes any subset of the tricks to any other of the same task."""
 
+    @cases(20)
+    @given(SEEDS)
     def run(seed):
         random = Random(seed)
         before = some_answers(random)
@@ -123,7 +136,7 @@ def test_an_untouched_project_becomes_a_fresh_copy(old, new, workshop):
         expect_fresh(workshop, project, new, tricks, "update", "--to", new, *data)
         workshop.remove(project)
 
-    try_drawn(20, run, SEEDS)
+    run()
 
 
 def as_data(value):
@@ -140,6 +153,44 @@ def expect_fresh(workshop, project, version, tricks, *command):
     assert tricks_of(version, answers) == tricks
     assert after.pop(IGNORED) == WEIGHTS
     assert after == workshop.fresh(version, answers)
+
+
+TRICKS = [name for name in questions() if name != TASK]
+
+
+@pytest.mark.proof
+@pytest.mark.share
+@pytest.mark.parametrize("trick", TRICKS)
+def test_each_trick_comes_and_goes(trick, workshop):
+    """In the projects without a trick, with one of the others, and with all others.
+
+    A few others are drawn: all pairs would be twice the square of the tricks. Each has
+    what the trick needs, and nothing that it excludes.
+    """
+    others = [other for other in TRICKS if other != trick]
+    drawn = Random(f"{PROOF_SEED} {trick}").sample(others, 6)
+    for wanted in [[], *([other] for other in drawn), others]:
+        subset, without = subsets_with_and_without(trick, wanted)
+        project = workshop.project("v0.1.0", without.answers)
+        before = project.files()
+        expect_fresh(workshop, project, "v0.1.0", {*subset.tricks}, "add", trick)
+        project.commit()
+        expect_fresh(workshop, project, "v0.1.0", {*without.tricks}, "remove", trick)
+        assert project.files() == before
+        workshop.remove(project)
+
+
+def subsets_with_and_without(trick, wanted):
+    """Returns two subsets that differ by a trick, with those wanted that can be in both."""
+    off, on = ({name: questions()[name][place] for name in TRICKS} for place in (0, 1))
+    wanted = {
+        name: on[name]
+        for name in wanted
+        if space().allows({trick: off[trick], name: on[name]})
+    }
+    subset = Subset(space().choose({trick: on[trick]}, wanted))
+    without = subset.named_levels | {trick: off[trick]}
+    return subset, Subset(tuple(without.values()))
 
 
 @pytest.fixture(scope="module", params=few_of(["update", "add", "remove"], 0))
@@ -167,7 +218,7 @@ def test_a_command_killed_before_any_step_can_be_undone(killed):
     outcomes = killed.at_every_step()
     assert {"before", "undone"} <= set(outcomes.values())
     # What was copied at a step is what a kill leaves.
-    for step in random_sample(outcomes, 3 if OF_THE_PROOF else 1):
+    for step in random_sample(outcomes, 2):
         assert killed.at_step(step) == outcomes[step]
 
 

@@ -86,6 +86,13 @@ def test_a_preset_decides_on_the_tricks(copied, preset, task):
     assert 'pip install -e ".[dev]" python train.py' in printed
 
 
+def test_the_defaults_make_the_recommended_project(copie):
+    result = copie.copy({"project_name": "Leaf Diseases"})
+    assert result.exception is None
+    assert result.answers["preset"] == "recommended"
+    assert (result.project_dir / "train.py").exists()
+
+
 def test_a_task_is_asked_for_after_the_name():
     asked = [n for n, q in QUESTIONS.items() if isinstance(q, dict) and "help" in q]
     assert asked[:3] == ["project_name", "task", "preset"]
