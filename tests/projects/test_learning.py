@@ -118,6 +118,7 @@ def learn(script: Script, project: Path, run: Path, *flags: object) -> float:
     return json.loads(lines[-1])["val_accuracy"]
 
 
+@pytest.mark.proof
 def test_classes_that_differ_are_told_apart_however_rare_one_is(tmp_path, script):
     """At the defaults of both tricks, which torch's own form of the loss would not."""
     tricks = ("seeding", "class_balance", "label_smoothing")
