@@ -92,7 +92,7 @@ def try_case(workshop: Workshop, case: Case) -> Counter:
     )
 
 
-@pytest.mark.parametrize(("old", "new"), few_of(PAIRS, -1), ids="-".join)
+@pytest.mark.parametrize(("old", "new"), few_of(PAIRS, -1))
 def test_an_update_loses_no_line(old, new, workshop):
     def run(seed, edits):
         try_case(workshop, update_case(old, new, seed, edits))
@@ -109,7 +109,7 @@ def test_a_change_of_tricks_loses_no_line(part, workshop):
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize(("old", "new"), few_of(PAIRS, -1), ids="-".join)
+@pytest.mark.parametrize(("old", "new"), few_of(PAIRS, -1))
 def test_an_untouched_project_becomes_a_fresh_copy(old, new, workshop):
     """Changes any subset of the tricks to any other of the same task."""
 
