@@ -96,7 +96,7 @@ def test_a_dozen_edits_lose_no_line(command, workshop):
 
 @pytest.mark.proof
 @pytest.mark.share
-@pytest.mark.parametrize(("old", "new"), PAIRS, ids="-".join)
+@pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_an_update_loses_no_line(old, new, workshop):
     @cases(12)
     @given(SEEDS, SIZES)
@@ -120,7 +120,7 @@ def test_a_change_of_tricks_loses_no_line(part, workshop):
 
 @pytest.mark.proof
 @pytest.mark.share
-@pytest.mark.parametrize(("old", "new"), PAIRS, ids="-".join)
+@pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_an_untouched_project_becomes_a_fresh_copy(old, new, workshop):
     """Changes any subset of the tricks to any other of the same task."""
 
