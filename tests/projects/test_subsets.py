@@ -12,7 +12,7 @@ import inspection
 import pytest
 import training
 from covering import TASK
-from inspection import PACKAGE, RUFF, DifferentFiles, text_files
+from inspection import PACKAGE, PACKAGES, RUFF, DifferentFiles, text_files
 from parts import few_of
 from rendering import render, render_subset
 from subsets import (
@@ -112,6 +112,38 @@ def test_ruff_finds_one_file_among_many(tmp_path, command, code):
     found = different.ruff(*command)
     *_, named = found.splitlines()
     assert named.endswith(f"/train.py: {everything()}")
+
+
+FIRST, LAST = PACKAGES
+
+LONG = 42 * "x"
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "package"),
+    [
+        (
+            ("check",),
+            f"from convert import main\nfrom {PACKAGE} import task\n\nmain(task)\n",
+            FIRST,
+        ),
+        (
+            ("check",),
+            f"from {PACKAGE} import task\nfrom train import main\n\nmain(task)\n",
+            LAST,
+        ),
+        (("format", "--check"), f'print(\n    "{LONG}", "{PACKAGE}.task"\n)\n', FIRST),
+        (("format", "--check"), f'print("{LONG}", "{PACKAGE}.task")\n', LAST),
+    ],
+    ids=["before a script", "after a script", "fits in a line", "does not fit"],
+)
+def test_ruff_reads_with_the_names_at_both_ends(tmp_path, command, code, package):
+    different = DifferentFiles(tmp_path / "different")
+    project = render_subset(tmp_path / "project", Subset.of())
+    own = {"own.py": code, "convert.py": ""}
+    different.add(text_files(project) | own, Subset.of())
+    *_, named = different.ruff(*command).splitlines()
+    assert re.fullmatch(rf"{package}/\d+/own\.py: {Subset.of()}", named)
 
 
 def test_ruff_reads_the_same_text_once_where_nothing_else_differs(tmp_path):

@@ -15,8 +15,8 @@ from zipfile import ZipFile
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from rendering import PACKAGE, render
-from subsets import ROOT
+from rendering import PACKAGE, render, render_subset
+from subsets import ROOT, everything
 from torch_tricks import template
 from torch_tricks.catalogue import own_catalogue
 from torch_tricks.preview import own_version, reserved_names
@@ -67,12 +67,22 @@ def scripts(project):
     return {path.stem for path in project.glob("*.py")}
 
 
-def test_no_package_is_called_as_a_script(tmp_path):
+@pytest.mark.parametrize("parallel", ["dp", "ddp"])
+def test_no_package_is_called_as_a_script_or_a_module_of_the_tests(parallel, tmp_path):
+    project = render_subset(tmp_path / "project", everything(parallel=parallel))
+    names = scripts(project) | {path.stem for path in project.glob("tests/**/*.py")}
+    missing = {name for name in names if not name.startswith("test_")}
+    missing -= reserved_names(own_version())
+    assert missing == set(), "reserved_names of copier.yml lacks them"
+
+
+def test_no_package_is_called_as_a_directory_that_git_ignores(tmp_path):
     project = render(tmp_path / "project", {"preset": "everything"})
-    reserved = reserved_names(own_version())
-    assert scripts(project) - reserved == set(), (
-        "reserved_names of copier.yml lacks them"
-    )
+    lines = (project / ".gitignore").read_text(encoding="utf-8").split()
+    names = {name for line in lines if (name := line.strip("/")).isidentifier()}
+    missing = {name for name in names if not name.startswith("_")}
+    missing -= reserved_names(own_version())
+    assert missing == set(), "reserved_names of copier.yml lacks them"
 
 
 def test_no_package_is_called_as_what_a_project_imports(tmp_path):

@@ -262,17 +262,24 @@ FOR_OTHERS = frozenset({"forward", "ArrayImages", "read_image"})
 it decorates."""
 
 
+PACKAGES = ("a", 30 * "z")
+"""The names of a package by which ruff reads: the first and shortest, the last and longest.
+
+Where imports are in order with both, and no line wraps with either, no name changes them.
+"""
+
+
 class DifferentFiles:
-    """The Python files of many projects, each text once, for ruff.
+    """The Python files of many projects, each text once for each name of a package, for ruff.
 
     Ruff looks at each file alone. Of its project it reads pyproject.toml, and which of the
     modules are there that the file imports, to sort them. Where these are the same, the
-    same text has the same faults: it gets a place with all of these, and no other files.
+    same text has the same faults: it gets places with all of these, and no other files.
     """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.places: dict[tuple[object, ...], str] = {}
+        self.places: dict[tuple[object, ...], list[str]] = {}
 
     def add(self, files: Files, subset: Subset) -> None:
         metadata = tomllib.loads(files["pyproject.toml"])
@@ -281,23 +288,26 @@ class DifferentFiles:
         for name, text in files.items():
             if not name.endswith(".py"):
                 continue
-            package = str(Path(name).with_name("__init__.py"))
-            modules = {package, *imported_files(text)} & files.keys() - {name}
+            init = str(Path(name).with_name("__init__.py"))
+            modules = {init, *imported_files(text)} & files.keys() - {name}
             key = (settings, name, text, frozenset(modules))
             if key in self.places:
                 continue
-            place = self.directory / str(len(self.places))
             # An empty table makes the place a project of its own.
             table = "" if ruff is not None else "\n[tool.ruff]\n"
-            manifest = files["pyproject.toml"] + table
             contents = dict.fromkeys(modules, "") | {
-                "pyproject.toml": manifest,
+                "pyproject.toml": files["pyproject.toml"] + table,
                 name: text,
             }
-            for path, content in contents.items():
-                (place / path).parent.mkdir(parents=True, exist_ok=True)
-                (place / path).write_text(content, encoding="utf-8")
-            self.places[key] = f"{place.name}/{name}: {subset}"
+            number, self.places[key] = len(self.places), []
+            for package in PACKAGES if PACKAGE in text else PACKAGES[:1]:
+                place = self.directory / package / str(number)
+                for path, content in contents.items():
+                    file = place / path.replace(PACKAGE, package)
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_text(content.replace(PACKAGE, package), encoding="utf-8")
+                path = f"{package}/{number}/{name.replace(PACKAGE, package)}"
+                self.places[key].append(f"{path}: {subset}")
 
     def ruff(self, *command: str) -> str:
         """Returns what ruff finds in them, and of which subset each such file is."""
@@ -310,7 +320,11 @@ class DifferentFiles:
         )
         said = result.stdout + result.stderr
         paths = set(re.findall(r"[\w/]+\.py", said))
-        places = [p for p in self.places.values() if p.partition(":")[0] in paths]
+        places = [
+            place
+            for place in chain(*self.places.values())
+            if place.partition(":")[0] in paths
+        ]
         if result.returncode and not said:
             said = f"ruff ended with {result.returncode}"
         return "\n".join([said, *places])
