@@ -1,12 +1,11 @@
 """The real compiler: that of C++, as on a machine without a GPU."""
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 
 import pytest
+from processes import call
 from rendering import render_subset
 from subsets import Subset
 
@@ -22,15 +21,7 @@ def flags(folder):
 
 def train(project, run, *flags, **variables):
     command = (sys.executable, "train.py", "--run-dir", run, *flags)
-    environment = os.environ | {"OMP_NUM_THREADS": "1"} | variables
-    return subprocess.run(
-        [*map(str, command)],
-        capture_output=True,
-        check=False,
-        cwd=project,
-        encoding="utf-8",
-        env=environment,
-    )
+    call(*command, cwd=project, OMP_NUM_THREADS="1", **variables)
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +45,7 @@ def test_a_compiled_run_goes_on_to_equal_bits(project, flags, tmp_path):
         ("plain", ()),
     ):
         for part in parts:
-            result = train(project, tmp_path / name, *flags, *part, **cache)
-            assert result.returncode == 0, result.stderr
+            train(project, tmp_path / name, *flags, *part, **cache)
     files = [tmp_path / name / "model.pt" for name in ("whole", "parts", "plain")]
     assert files[0].read_bytes() == files[1].read_bytes()
     texts = [file.with_name("metrics.jsonl").read_text() for file in files]

@@ -5,13 +5,13 @@ them under torchrun, with warnings as errors.
 """
 
 import math
-import os
 import re
 import subprocess
 import sys
 
 import pytest
 import training
+from processes import call_any
 from rendering import render_subset
 from subsets import (
     PROOF_SEED,
@@ -59,14 +59,7 @@ OWN_TESTS = ("-q", "-Werror", f"-Wignore:{OF_TORCHVISION}", "-p", "no:cacheprovi
 
 def python(project, *arguments):
     """Runs Python in a project, with warnings as errors, and returns what it prints."""
-    result = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        capture_output=True,
-        check=False,
-        cwd=project,
-        encoding="utf-8",
-        env=os.environ | ENVIRONMENT,
-    )
+    result = call_any(sys.executable, *arguments, cwd=project, **ENVIRONMENT)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stderr == ""
     return result.stdout

@@ -7,11 +7,11 @@ each and 0.00001 pass.
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import call
 from rendering import render_subset
 from subsets import Subset
 
@@ -88,13 +88,7 @@ def test_the_code_of_the_readme_predicts_as_the_project(tmp_path, zygote, folder
     )
     program = with_onnx.replace('"photo.jpg"', repr(str(image)))
     program += f"import torch\n{with_torch}print(float(probabilities.max()))\n"
-    said = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        check=True,
-        cwd=run,
-        encoding="utf-8",
-    ).stdout.split()
+    said = call(sys.executable, "-c", program, cwd=run).split()
     name, *probabilities = said
     assert name == best["class"]
     expected = pytest.approx(best["probability"], abs=0.01)

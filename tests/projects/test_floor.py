@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable
@@ -14,6 +13,7 @@ import pytest
 import training
 import yaml
 from packaging.requirements import Requirement
+from processes import call, call_any
 from rendering import render, render_subset
 from subsets import ROOT, TASKS, covering_array, everything, seeded_forms
 from test_proofs import ALL, add_proofs
@@ -69,12 +69,8 @@ def test_there_are_builds_of_all_floors(python):
     """Old versions have none for a new Python, where nobody can install them then."""
     uv = Path(sys.executable).with_name("uv")
     options = ("--no-deps", "--only-binary=:all:", "--python-version", python)
-    found = subprocess.run(
-        [uv, "pip", "compile", *options, "--quiet", ROOT / "tests" / "floor.txt"],
-        capture_output=True,
-        check=False,
-        text=True,
-    )
+    floors = ROOT / "tests" / "floor.txt"
+    found = call_any(uv, "pip", "compile", *options, "--quiet", floors)
     if "client error (Connect)" in found.stderr:
         pytest.skip("uv reaches no package index")
     assert found.returncode == 0, found.stderr
@@ -135,19 +131,10 @@ def test_the_tests_of_other_tasks_pass(task, tmp_path, floor_python, phase):
 
 def check_own_tests(project, floor_python, *tests):
     """Runs tests of a project with the oldest versions."""
-    result = subprocess.run(
-        [
-            *(floor_python, "-W", "error", "-m", "pytest", "-q"),
-            *("-W", f"ignore:{OF_TORCH}", *tests),
-        ],
-        capture_output=True,
-        check=False,
-        cwd=project,
-        encoding="utf-8",
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert "skipped" not in result.stdout.splitlines()[-1]
+    ignored = ("-W", f"ignore:{OF_TORCH}")
+    command = (floor_python, "-W", "error", "-m", "pytest", "-q", *ignored, *tests)
+    said = call(*command, cwd=project, OMP_NUM_THREADS="1")
+    assert "skipped" not in said.splitlines()[-1]
 
 
 @needs_floor
@@ -157,22 +144,9 @@ def test_gpu_tests_need_no_more_than_a_project(tmp_path, floor_python):
         (tmp_path / str(subset)).mkdir()
         answers = tmp_path / str(subset) / ".copier-answers.yml"
         answers.write_text(yaml.safe_dump(subset.answers), encoding="utf-8")
-    result = subprocess.run(
-        [
-            floor_python,
-            "-m",
-            "pytest",
-            "--collect-only",
-            "-q",
-            "tests/projects/test_gpu.py",
-        ],
-        capture_output=True,
-        check=False,
-        cwd=ROOT,
-        encoding="utf-8",
-        env=os.environ | {"TORCH_TRICKS_RENDERED": str(tmp_path)},
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
+    command = (floor_python, "-m", "pytest", "--collect-only", "-q")
+    tests = "tests/projects/test_gpu.py"
+    call(*command, tests, cwd=ROOT, TORCH_TRICKS_RENDERED=str(tmp_path))
 
 
 @needs_floor
@@ -182,14 +156,8 @@ def test_the_environment_holds_the_floors(floor_python):
         "print(json.dumps({n: importlib.metadata.version(n) for n in sys.argv[1:]}))"
     )
     floors = versions(FLOORS, "==")
-    result = subprocess.run(
-        [floor_python, "-c", program, *floors],
-        capture_output=True,
-        check=True,
-        encoding="utf-8",
-    )
     # A build may add where it came from, as in 2.7.0+cu126.
-    installed = json.loads(result.stdout)
+    installed = json.loads(call(floor_python, "-c", program, *floors))
     assert {
         name: parse(found.partition("+")[0]) for name, found in installed.items()
     } == floors

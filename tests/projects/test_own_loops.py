@@ -5,12 +5,12 @@ import math
 import posixpath
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from processes import call
 from rendering import PACKAGE, render_files, render_subset
 from subsets import ROOT, Subset
 
@@ -87,15 +87,7 @@ def place(tmp_path_factory) -> Path:
 
 
 def run(place: Path, *arguments: object) -> str:
-    result = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        capture_output=True,
-        check=False,
-        cwd=place,
-        encoding="utf-8",
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
+    return call(sys.executable, *arguments, cwd=place)
 
 
 @pytest.mark.proof

@@ -1,11 +1,11 @@
 """The benchmarks run, at a small size: what they measure there means nothing."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import call
 from rendering import render
 from subsets import Subset
 from write_docs import measurements
@@ -42,15 +42,8 @@ for row in PARTS["{name}"]():
 @pytest.mark.share
 @pytest.mark.parametrize("name", SMALL)
 def test_a_part_measures_something(name):
-    result = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(name=name, small=SMALL[name])],
-        capture_output=True,
-        check=False,
-        cwd=ROOT,
-        encoding="utf-8",
-    )
-    assert result.returncode == 0, result.stderr
-    assert result.stdout
+    program = PROGRAM.format(name=name, small=SMALL[name])
+    assert call(sys.executable, "-c", program, cwd=ROOT)
 
 
 PARSES = """
@@ -67,8 +60,7 @@ def test_all_tricks_of_a_measurement_take_its_flags_together(tmp_path, name):
     tricks = asked["tricks"].split(",") + asked.get("base", "").split()
     render(tmp_path, Subset.of("seeding", "folders", *tricks).answers)
     flags = [word.format(weights="model.pt") for word in asked["flags"].split()]
-    command = [sys.executable, "-c", PARSES, *flags]
-    subprocess.run(command, check=True, cwd=tmp_path)
+    call(sys.executable, "-c", PARSES, *flags, cwd=tmp_path)
 
 
 @pytest.mark.proof
@@ -78,7 +70,7 @@ def test_effects_are_measured_and_kept(tmp_path):
         "import sys; sys.path.insert(0, 'benchmarks'); import effects; "
         f"effects.be_quick(effects.Path({str(tmp_path)!r})); effects.measure_all(['textures'], 1)"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)
+    call(sys.executable, "-c", program, cwd=ROOT)
     line = json.loads((tmp_path / "effects.jsonl").read_text())
     assert line["name"] == "textures"
     assert {variant: len(runs) for variant, runs in line["runs"].items()} == {

@@ -5,7 +5,6 @@ import math
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from inspection import PACKAGE, WORDS
 from packaging.requirements import Requirement
 from packaging.version import Version
 from parts import at_once
+from processes import call
 from rendering import render
 from subsets import TASKS, TRICKS, Subset, everything, forms_of, task_of
 from torch_tricks.catalogue import Trick, module_of
@@ -205,9 +205,8 @@ def example(tmp_path_factory):
     for path in ROOT.glob("*.md"):
         shutil.copy(path, copy)
     # Else git would take the paths for those of a repository around the copy.
-    environment = os.environ | {"GIT_CEILING_DIRECTORIES": str(copy.parent)}
-    command = ["git", "apply", "docs/example.patch"]
-    subprocess.run(command, cwd=copy, env=environment, check=True)
+    alone = {"GIT_CEILING_DIRECTORIES": str(copy.parent)}
+    call("git", "apply", "docs/example.patch", cwd=copy, **alone)
     return copy
 
 
@@ -216,20 +215,6 @@ def render_example(example: Path, destination: Path, **answers: object) -> Path:
     answers = {"project_name": "Leaf Diseases"} | answers
     copier.run_copy(str(example), destination, answers, defaults=True, quiet=True)
     return destination
-
-
-def python(directory: Path, *arguments: object, **variables: str) -> None:
-    command = [sys.executable, *map(str, arguments)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"} | variables
-    result = subprocess.run(
-        command,
-        check=False,
-        cwd=directory,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("preset", at_once(["minimal", "recommended"], "minimal"))
@@ -249,8 +234,8 @@ def test_example_makes_a_clean_project_that_trains(example, tmp_path, subset, zy
     answers = subset.answers
     answers["tricks"].append("sign_gradients")
     project = render_example(example, tmp_path / "project", **answers)
-    python(project, "-m", "ruff", "check", "--isolated")
-    python(project, "-m", "ruff", "format", "--check", "--isolated")
+    for command in (("check",), ("format", "--check")):
+        call(sys.executable, "-m", "ruff", *command, "--isolated", cwd=project)
     result = zygote.pytest(project, "-q", "tests/optim/test_sign_gradients.py")
     assert result.returncode == 0, result.stdout
     short = ("--image-size", 8, "--max-steps", 3, "--num-workers", 0, "--device", "cpu")
@@ -264,14 +249,11 @@ def test_example_makes_a_clean_project_that_trains(example, tmp_path, subset, zy
 @pytest.mark.proof
 def test_example_touches_every_place(example):
     path = (example / "generator", example / "tests" / "support")
-    here = {"PYTHONPATH": os.pathsep.join(map(str, path))}
-    python(example, "tools/write_docs.py", **here)
-    tests = [
-        "repo/test_docs.py",
-        "repo/test_contributing.py",
-        "template/test_template.py",
-    ]
-    tests = [f"tests/{test}" for test in tests]
+    here = {"PYTHONPATH": os.pathsep.join(map(str, path)), "OMP_NUM_THREADS": "1"}
+    call(sys.executable, "tools/write_docs.py", cwd=example, **here)
+    files = ("repo/test_docs", "repo/test_contributing", "template/test_template")
+    tests = [f"tests/{file}.py" for file in files]
     # The names of files count too; the example itself is in the copy already.
     chosen = "(docs or contributing or preset_decides) and not example"
-    python(example, "-m", "pytest", "-q", *tests, "-k", chosen, **here)
+    command = (sys.executable, "-m", "pytest", "-q", *tests, "-k", chosen)
+    call(*command, cwd=example, **here)

@@ -4,13 +4,13 @@ import os
 import re
 import shutil
 import site
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from processes import call
 from rendering import render
 
 OF_GIGABYTES = {"timm", "torch", "torchvision"}
@@ -31,12 +31,12 @@ def test_the_newest_versions_have_types_that_fit(tmp_path):
     wanted = [line for line in lines if Requirement(line).name not in OF_GIGABYTES]
     environment = tmp_path / "environment"
     python = environment / "bin" / "python"
-    run(UV, "venv", "--quiet", "--python", newest, environment)
-    run(UV, "pip", "install", "--quiet", "--python", python, *wanted)
+    call(UV, "venv", "--quiet", "--python", newest, environment)
+    call(UV, "pip", "install", "--quiet", "--python", python, *wanted)
     # Found after what is installed there.
     [packages] = environment.glob("lib/python*/site-packages")
     (packages / "others.pth").write_text("\n".join(site.getsitepackages()))
-    run(python, "-m", "mypy", cwd=project)
+    call(python, "-m", "mypy", cwd=project)
 
 
 def newest_python() -> tuple[int, Path]:
@@ -49,14 +49,3 @@ def newest_python() -> tuple[int, Path]:
         if match := re.fullmatch(r"python3\.(\d+)", path.name):
             found.setdefault(int(match[1]), path)
     return max(found.items())
-
-
-def run(*command, cwd=None):
-    result = subprocess.run(
-        list(map(str, command)),
-        capture_output=True,
-        check=False,
-        cwd=cwd,
-        encoding="utf-8",
-    )
-    assert result.returncode == 0, result.stdout + result.stderr

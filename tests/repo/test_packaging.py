@@ -2,10 +2,8 @@
 
 import ast
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 from importlib.metadata import Distribution, distribution, packages_distributions
@@ -15,6 +13,7 @@ from zipfile import ZipFile
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from processes import call
 from rendering import PACKAGE, render, render_subset
 from subsets import ROOT, everything
 from torch_tricks import template
@@ -139,10 +138,9 @@ def test_it_depends_on_what_it_imports(project):
 
 
 def test_git_ignores_no_code(project):
-    subprocess.run(["git", "init", "--quiet"], cwd=project, check=True)
-    command = ["git", "check-ignore", *map(str, project.rglob("*.py"))]
-    found = subprocess.run(command, cwd=project, capture_output=True, check=False)
-    assert (found.returncode, found.stdout) == (1, b"")
+    git(project, "init", "--quiet")
+    # It names none, and says so by its code.
+    call("git", "check-ignore", *project.rglob("*.py"), cwd=project, code=1)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +155,7 @@ def test_it_installs(tmp_path, installer, preset):
         *(["--python", sys.executable, "--offline"] if installer == "uv" else []),
         f"{project}[dev]",
     ]
-    subprocess.run(command, check=True, capture_output=True)
+    call(*command)
     assert (target / PACKAGE / "settings.py").exists()
     # Its commands stay in the project's folder, where people edit them.
     assert not (target / "train.py").exists()
@@ -211,19 +209,9 @@ def empty_environment(wheel):
     return environment
 
 
-def run(*command, cwd=None, env=None, code=0):
+def run(*command, cwd=None, code=0, **variables):
     # With PYTHONPATH the tool would be that of this clone.
-    others = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
-    result = subprocess.run(
-        list(map(str, command)),
-        capture_output=True,
-        check=False,
-        cwd=cwd,
-        encoding="utf-8",
-        env=others | dict(env or {}),
-    )
-    assert result.returncode == code, result.stderr
-    return result.stderr if code else result.stdout
+    return call(*command, cwd=cwd, code=code, PYTHONPATH="", **variables)
 
 
 def test_the_wheel_has_the_licence(wheel):
@@ -249,7 +237,7 @@ def test_the_wheel_makes_projects_in_an_empty_environment(
     run(torch_tricks, "--help", cwd=tmp_path)
     wishes = ("--name", "Leaf Diseases", "--preset", "minimal")
     hub = workshop.hub.environment
-    run(torch_tricks, "new", "project", *wishes, cwd=tmp_path, env=hub)
+    run(torch_tricks, "new", "project", *wishes, cwd=tmp_path, **hub)
     version = f"v{distribution('torch-tricks').version}"
     fresh = workshop.fresh(version, {"preset": "minimal"})
     assert read_files(tmp_path / "project") == fresh
@@ -262,7 +250,7 @@ def test_the_wheel_lists_its_tricks_without_network(empty_environment, tmp_path)
         "GIT_CONFIG_VALUE_0": "https://github.com/",
     }
     torch_tricks = empty_environment / "bin" / "torch-tricks"
-    listed = run(torch_tricks, "list", cwd=tmp_path, env=nowhere)
+    listed = run(torch_tricks, "list", cwd=tmp_path, **nowhere)
     names = [line.split()[0] for line in listed.splitlines() if line[0] == " "]
     assert [name for name in names if name in own_catalogue()] == [*own_catalogue()]
     [copy] = empty_environment.glob("lib/python*/site-packages/torch_tricks/copier.yml")
@@ -275,7 +263,7 @@ def test_the_wheel_makes_projects_without_network_and_git(
     """The same as Copier makes of the release, which later updates begin with."""
     command = (empty_environment / "bin" / "torch-tricks", "new", "project")
     wishes = ("--name", "Leaf Diseases", "--preset", "everything", "--without", "swa")
-    run(*command, *wishes, cwd=tmp_path, env={"PATH": "/nowhere"})
+    run(*command, *wishes, cwd=tmp_path, PATH="/nowhere")
     made = read_files(tmp_path / "project")
     version = f"v{distribution('torch-tricks').version}"
     # Its answers file has the published address and the version, too.
@@ -337,7 +325,7 @@ def test_the_newest_copier_will_do(wheel, workshop, tmp_path):
     def torch_tricks(*arguments, code=0):
         command = tmp_path / "environment" / "bin" / "torch-tricks"
         hub = workshop.hub.environment
-        return run(command, *arguments, cwd=tmp_path, env=hub, code=code)
+        return run(command, *arguments, cwd=tmp_path, code=code, **hub)
 
     wishes = ("--name=Leaf Diseases", "--preset=minimal", "--ref=v0.1.0")
     project = tmp_path / "project"

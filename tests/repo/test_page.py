@@ -6,7 +6,6 @@ import os
 import random
 import re
 import shlex
-import subprocess
 import sys
 import tomllib
 import zipfile
@@ -19,6 +18,7 @@ from browsing import firefox, needs_chromium, needs_firefox, served
 from commands import RECOMMENDED, begin, commit, files, git, python, run
 from copier._cli import CopierApp
 from plumbum import local
+from processes import call, call_any
 from rendering import all_answers, quick_copier, render_files, render_with_copier
 from subsets import (
     ROOT,
@@ -238,8 +238,8 @@ def git_diff(before, after, directory):
     sides = [directory / "before", directory / "after"]
     for path, text in zip(sides, (before, after), strict=True):
         path.write_text(text, encoding="utf-8")
-    command = ["git", "diff", "--no-index", "--minimal", "--unified=0", *sides]
-    result = subprocess.run(command, capture_output=True, check=False, text=True)
+    options = ("--no-index", "--minimal", "--unified=0")
+    result = call_any("git", "diff", *options, *sides)
     added, removed = [], []
     hunks = re.findall(r"^@@ -(\S+) \+(\S+) @@", result.stdout, re.MULTILINE)
     for hunk in hunks:
@@ -1066,7 +1066,5 @@ def test_nothing_in_the_data_ends_its_script():
 
 def test_the_command_writes_the_page(tmp_path):
     path = tmp_path / "site" / "index.html"
-    command = [sys.executable, ROOT / "tools" / "write_page.py", path]
-    result = subprocess.run(command, capture_output=True, check=True, text=True)
-    assert str(path) in result.stdout
+    assert str(path) in call(sys.executable, ROOT / "tools" / "write_page.py", path)
     assert "@@" not in path.read_text(encoding="utf-8").partition("<script>")[0]

@@ -1,7 +1,6 @@
 """The recipes: each block runs and gives what its comments say, and the table has them all."""
 
 import re
-import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from itertools import groupby
 import pytest
 import snippets
 import torch
+from processes import call
 from subsets import ROOT
 from write_docs import code
 
@@ -82,9 +82,8 @@ def test_the_blocks_are_formatted(tmp_path):
         for block in snippets.blocks(page.read_text(encoding="utf-8")):
             path = tmp_path / f"{page.stem}_{block.line}.py"
             path.write_text(block.code, encoding="utf-8")
-    command = [sys.executable, "-m", "ruff", "format", "--diff", "--isolated", tmp_path]
-    result = subprocess.run(command, capture_output=True, check=False, encoding="utf-8")
-    assert result.returncode == 0, result.stdout + result.stderr
+    options = ("--diff", "--isolated", tmp_path)
+    call(sys.executable, "-m", "ruff", "format", *options)
 
 
 ROW = re.compile(r"^\| (\d+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)

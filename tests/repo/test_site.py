@@ -3,7 +3,6 @@
 import html
 import json
 import re
-import subprocess
 import sys
 from collections import Counter
 from html.parser import HTMLParser
@@ -16,6 +15,7 @@ import write_site
 from address import ADDRESS, SITE
 from browsing import needs_chromium, served
 from markdown_it import MarkdownIt
+from processes import call
 from subsets import ROOT, TRICKS
 
 PICK = "<!doctype html>\n<title>Pick</title>\r\n<p>é &amp; {{ no template }}".encode()
@@ -69,13 +69,7 @@ def build(tmp_path_factory):
     page = directory / "pick.html"
     page.write_bytes(PICK)
     path = write_site.stage(directory, page)
-    result = subprocess.run(
-        [sys.executable, "-m", "zensical", "build", "--strict", "-f", path],
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
+    call(sys.executable, "-m", "zensical", "build", "--strict", "-f", path)
     return directory
 
 

@@ -6,10 +6,11 @@ Where namespaces cannot be made, both are this machine, on its loopback interfac
 import os
 import signal
 import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+
+from processes import call
 
 
 @dataclass(frozen=True)
@@ -35,33 +36,26 @@ def two_machines() -> Iterator[tuple[Machine, Machine]]:
     with ExitStack() as stack:
         try:
             for machine in machines:
-                ip("netns", "add", machine.namespace)
+                call("ip", "netns", "add", machine.namespace)
                 stack.callback(remove, machine.namespace)
             ends = [["name", m.interface, "netns", m.namespace] for m in machines]
-            ip("link", "add", *ends[0], "type", "veth", "peer", *ends[1])
+            call("ip", "link", "add", *ends[0], "type", "veth", "peer", *ends[1])
             for machine in machines:
                 own = ("-n", machine.namespace)
                 device = ("dev", machine.interface)
-                ip(*own, "address", "add", f"{machine.address}/30", *device)
-                ip(*own, "link", "set", *device, "up")
-                ip(*own, "link", "set", "dev", "lo", "up")
-        except (OSError, subprocess.CalledProcessError):
+                call("ip", *own, "address", "add", f"{machine.address}/30", *device)
+                call("ip", *own, "link", "set", *device, "up")
+                call("ip", *own, "link", "set", "dev", "lo", "up")
+        except (OSError, AssertionError):
             machines = [Machine("127.0.0.1", "lo")] * 2
         yield machines[0], machines[1]
 
 
-def ip(*arguments: str) -> str:
-    result = subprocess.run(
-        ["ip", *arguments], capture_output=True, check=True, encoding="utf-8"
-    )
-    return result.stdout
-
-
 def remove(namespace: str) -> None:
     """Removes a network namespace with all processes in it."""
-    for process in ip("netns", "pids", namespace).split():
+    for process in call("ip", "netns", "pids", namespace).split():
         kill(int(process))
-    ip("netns", "delete", namespace)
+    call("ip", "netns", "delete", namespace)
 
 
 def kill(process: int) -> None:

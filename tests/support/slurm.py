@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import processes
 from machines import free_port
 
 COMMANDS = ("slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue")
@@ -84,7 +85,7 @@ def cluster(directory: Path) -> Iterator[dict[str, str]]:
         wait_until(lambda: "idle" in call(own, "sinfo", "-h", "-o", "%t"), 60)
         yield own
     finally:
-        with suppress(OSError, subprocess.SubprocessError):
+        with suppress(OSError, AssertionError):
             call(own, "scancel", "--state=PENDING", "--user=root")
             call(own, "scancel", "--signal=KILL", "--full", "--user=root")
             wait_until(lambda: not call(own, "squeue", "-h"), 30)
@@ -97,18 +98,9 @@ def cluster(directory: Path) -> Iterator[dict[str, str]]:
                 daemon.wait()
 
 
-def call(own: dict[str, str], *command: object, **options) -> str:
+def call(own: dict[str, str], *command: object, cwd: Path | None = None) -> str:
     """Runs one of Slurm's commands, and returns what it prints."""
-    result = subprocess.run(
-        [*map(str, command)],
-        capture_output=True,
-        check=True,
-        encoding="utf-8",
-        env=os.environ | own,
-        timeout=60,
-        **options,
-    )
-    return result.stdout
+    return processes.call("timeout", 60, *command, cwd=cwd, **own)
 
 
 def wait_until(condition, seconds: float) -> None:

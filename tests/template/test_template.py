@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ import jinja2
 import pytest
 import yaml
 from footprint import modules
+from processes import call_any
 from rendering import quick_copier, template_copy
 from subsets import ROOT, TASKS, TRICKS
 from torch_tricks.errors import Refusal
@@ -256,7 +256,7 @@ def test_a_refused_answer_leaves_nothing_behind(
 def test_the_real_command_refuses_an_answer(bound, tmp_path):
     name = "--data=project_name=   "
     command = [COPIER, "copy", "--defaults", name, bound, tmp_path / "project"]
-    result = subprocess.run(command, capture_output=True, check=False, encoding="utf-8")
+    result = call_any(*command)
     assert result.returncode != 0
     assert "Give the project a name" in result.stderr
     assert list(tmp_path.iterdir()) == []
