@@ -17,27 +17,14 @@ from pathlib import Path
 import copier
 import pytest
 from footprint import MODULES, footprint
-from inspection import PACKAGE, WORDS
+from inspection import ANSWERS, PACKAGE, WORDS, text_files
 from packaging.requirements import Requirement
 from packaging.version import Version
 from parts import at_once
 from processes import call
 from rendering import render
-from subsets import TASKS, TRICKS, Subset, everything, forms_of, task_of
+from subsets import ROOT, TASKS, TRICKS, Subset, everything, forms_of, task_of
 from torch_tricks.catalogue import Trick, module_of
-
-ROOT = Path(__file__).parents[2]
-GUARDED = re.compile(r'{% if "(\w+)" in chosen %}(\w+)\.py{% endif %}(?:\.jinja)?')
-
-
-def guarded(directory: str) -> set[tuple[str, str]]:
-    """Returns the files of a directory that come with a trick: the trick and the path."""
-    root = ROOT / "template" / directory
-    return {
-        (match[1], path.relative_to(root).with_name(match[2]).as_posix())
-        for path in root.rglob("*")
-        if (match := GUARDED.fullmatch(path.name))
-    }
 
 
 def section(trick: Trick, files: dict[str, str]) -> str:
@@ -57,12 +44,6 @@ def test_every_trick_has_a_page_in_the_handbook():
     pages = [path.stem for path in (ROOT / "docs" / "tricks").iterdir()]
     assert sorted(pages) == sorted(names)
     assert links("docs/tricks.md") == names
-
-
-def test_files_come_with_tricks_of_the_catalogue():
-    names = {trick.name for trick in TRICKS}
-    for directory in (".", "{{ package_name }}"):
-        assert {trick for trick, _ in guarded(directory)} <= names
 
 
 def test_words_belong_to_tricks_of_the_catalogue():
@@ -180,18 +161,16 @@ def projects(tmp_path_factory):
         directory = tmp_path_factory.mktemp("project")
         task = task_of(row) if row else TASKS[0]
         subset = Subset.of(*listed, parallel=form, task=task)
-        return text_files(render(directory, subset.answers))
+        return of_template(render(directory, subset.answers))
 
     return project
 
 
-def text_files(project: Path) -> dict[str, str]:
+def of_template(project: Path) -> dict[str, str]:
     """Returns a project's files by path, less the one that says where it came from."""
-    return {
-        path.relative_to(project).as_posix(): path.read_text(encoding="utf-8")
-        for path in project.rglob("*")
-        if path.is_file() and path.name != ".copier-answers.yml"
-    }
+    files = text_files(project)
+    del files[ANSWERS]
+    return files
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +200,7 @@ def render_example(example: Path, destination: Path, **answers: object) -> Path:
 def test_example_leaves_other_projects_alone(example, tmp_path, preset):
     before = render(tmp_path / "before", {"preset": preset})
     after = render_example(example, tmp_path / "after", preset=preset)
-    assert text_files(before) == text_files(after)
+    assert of_template(before) == of_template(after)
 
 
 @pytest.mark.proof

@@ -214,10 +214,3 @@ def test_the_readme_of_every_row_has_whole_sections():
         assert ("\n## Tricks\n" in text) == bool(headings)
         assert "\n\n\n" not in re.sub(r"```.*?```", "-", text, flags=re.DOTALL)
         assert text.endswith(".\n")
-
-
-def test_changelog_begins_with_the_version_of_the_package():
-    project_file = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    version = re.search(r'^version = "(.+)"$', project_file, re.MULTILINE)[1]
-    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert re.search(r"^## \[?([\d.]+)", changelog, re.MULTILINE)[1] == version
