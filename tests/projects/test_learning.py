@@ -3,17 +3,15 @@
 import gzip
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from statistics import fmean
 
 import numpy as np
 import pytest
 from PIL import Image
-from rendering import PACKAGE, render, render_subset
+from rendering import render, render_subset
 from subsets import Subset
 
 MNIST = os.environ.get("TORCH_TRICKS_MNIST")
@@ -73,11 +71,6 @@ def test_the_built_in_shapes_are_learned(tmp_path):
     assert last_accuracy(tmp_path, "recommended") >= 0.95
 
 
-SHAPES = ["circle", "cross", "ring", "square", "star", "triangle"]
-SIZE = 16
-SHORT = ("--epochs", 12, "--batch-size", 32)
-LONG = ("--epochs", 60, "--batch-size", 32, "--eval-every", 60)
-
 Script = Callable[..., str]
 """Runs a script with its arguments in a project, and returns what it prints."""
 
@@ -92,30 +85,6 @@ def script(zygote) -> Script:
         return result.stdout
 
     return run
-
-
-def write_shapes(
-    script: Script, project: Path, directory: Path, train: dict[str, int]
-) -> list[object]:
-    """Writes a folder of shapes, and returns the flags that train on it."""
-    # A random part of an image as small as these shows too little of a shape.
-    datasets = project / PACKAGE / "data" / "datasets.py"
-    text = datasets.read_text(encoding="utf-8")
-    shifted = text.replace("224, crop_and_mirror", "224, shift_and_mirror")
-    assert "224, shift_and_mirror" in shifted
-    datasets.write_text(shifted, encoding="utf-8")
-    wanted = {"train": train, "val": dict.fromkeys(SHAPES, 100)}
-    program = Path(__file__).with_name("programs") / "write_shapes.py"
-    script(project, str(program), directory, SIZE, json.dumps(wanted))
-    return ["--data", "folder", "--data-dir", directory]
-
-
-def learn(script: Script, project: Path, run: Path, *flags: object) -> float:
-    """Trains, and returns the last validation accuracy."""
-    fixed = ("--device", "cpu", "--image-size", SIZE, "--run-dir", run)
-    script(project, "train.py", *fixed, *flags)
-    lines = (run / "metrics.jsonl").read_text().splitlines()
-    return json.loads(lines[-1])["val_accuracy"]
 
 
 @pytest.mark.proof
@@ -137,46 +106,3 @@ def test_classes_that_differ_are_told_apart_however_rare_one_is(tmp_path, script
     script(project, "train.py", "--run-dir", tmp_path / "run", *flags)
     lines = (tmp_path / "run/metrics.jsonl").read_text().splitlines()
     assert json.loads(lines[-1])["val_accuracy"] == 1
-
-
-@pytest.mark.proof
-@pytest.mark.long
-def test_a_rare_class_is_found_more_often_with_balance(tmp_path, script):
-    project = render_subset(
-        tmp_path / "project",
-        Subset.of("folders", "predict", "seeding", "class_balance"),
-    )
-    rare = "star"
-    counts = dict.fromkeys(SHAPES, 200) | {rare: 10}
-    flags = write_shapes(script, project, tmp_path / "data", counts)
-    recalls = {}
-    for mode in ("none", "loss", "sampler"):
-        run = tmp_path / mode
-        accuracy = learn(script, project, run, *flags, "--class-balance", mode, *SHORT)
-        weights = ("--weights", run / "model.pt", "--top", 1)
-        said = script(project, "predict.py", tmp_path / "data/val" / rare, *weights)
-        found = re.findall(rf": {rare} [\d.]+%$", said, re.MULTILINE)
-        recalls[mode] = len(found) / 100
-        print(f"{mode}: accuracy {accuracy:.1%}, recall {recalls[mode]:.1%}")
-    assert min(recalls["loss"], recalls["sampler"]) >= recalls["none"] + 0.05
-
-
-@pytest.mark.proof
-@pytest.mark.long
-def test_a_student_of_few_images_learns_more_with_a_teacher(tmp_path, script):
-    """The mean of three seeds decides. The teacher has seen eight times as many images."""
-    project = render_subset(
-        tmp_path / "project", Subset.of("folders", "seeding", "distillation")
-    )
-    many = write_shapes(script, project, tmp_path / "many", dict.fromkeys(SHAPES, 200))
-    few = write_shapes(script, project, tmp_path / "few", dict.fromkeys(SHAPES, 25))
-    learn(script, project, tmp_path / "teacher", *many, *SHORT)
-    gains = []
-    for seed in range(3):
-        flags = [*few, *LONG, "--seed", seed]
-        alone = learn(script, project, tmp_path / f"alone{seed}", *flags)
-        flags += ["--teacher", tmp_path / "teacher/model.pt"]
-        accuracy = learn(script, project, tmp_path / f"taught{seed}", *flags)
-        print(f"alone {alone:.1%}, with the teacher {accuracy:.1%}")
-        gains.append(accuracy - alone)
-    assert fmean(gains) > 0, gains

@@ -57,54 +57,6 @@ def change(*subsets: Subset, wrong: bool = False) -> Callable[[Callable], Callab
     return add
 
 
-@change(RECOMMENDED, WITH_SEVERAL)
-def a_pretrained_model() -> Edit:
-    """Stands for timm's: a model with weights from a file, in place of the small one."""
-    model = '''class Backbone(nn.Module):
-    """Has weights of its own but for the last layer."""
-
-    def __init__(self, num_classes: int) -> None:
-        super().__init__()
-        self.stem = nn.Conv2d(3, 16, kernel_size=3, stride=2, padding=1)
-        self.norm = nn.BatchNorm2d(16)
-        self.fc = nn.Linear(16, num_classes)
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.fc(self.norm(self.stem(images)).relu().mean(dim=(2, 3)))
-
-
-def pretrained(num_classes: int) -> nn.Module:
-    model = Backbone(num_classes)
-    path = Path(tempfile.gettempdir(), f"backbone-{os.getpid()}.pt")
-    if not path.exists():
-        torch.save(Backbone(1000).state_dict(), path)
-    weights = torch.load(path, map_location="cpu", weights_only=True)
-    body = {name: w for name, w in weights.items() if not name.startswith("fc.")}
-    model.load_state_dict(body, strict=False)
-    return model
-
-
-def conv_block('''
-    imports = (
-        "import os\nimport tempfile\nfrom pathlib import Path\nfrom typing import Any\n"
-    )
-    return {
-        f"{PACKAGE}/models/networks.py": [
-            ("from typing import Any\n", imports),
-            ("import torchvision\n", "import torch\nimport torchvision\n"),
-            ("def conv_block(", model),
-            ("= SmallCNN(", "= pretrained("),
-        ],
-        f"{PACKAGE}/data/datasets.py": [
-            (
-                "HALF = (",
-                "MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)\nHALF = (",
-            ),
-            ("HALF, HALF)", "MEAN, STD)"),
-        ],
-    }
-
-
 WITH_SPLITS = (
     "import FileImages, describe_images\n",
     "import FileImages, describe_images, split_by_share\n",

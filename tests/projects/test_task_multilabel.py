@@ -13,8 +13,7 @@ import torch
 import training
 from PIL import Image
 from rendering import PACKAGE, render, render_subset
-from subsets import Subset, recommended
-from test_owners import check_small_change
+from subsets import Subset
 
 RECOMMENDED = Subset.of(
     *("csv", "evaluate", "predict", "export", "seeding", "resume", "amp", "metrics"),
@@ -140,53 +139,3 @@ def test_the_built_in_shapes_are_learned(tmp_path):
     command = [sys.executable, "train.py", "--device", "cpu", "--run-dir", "run"]
     subprocess.run(command, check=True, cwd=project)
     assert training.read_metrics(project / "run")[-1]["val_map"] >= 0.97
-
-
-TASK = f"{PACKAGE}/task.py"
-LOSS = """targets, reduction="sum")
-        return losses / logits.shape[1]
-"""
-FOCAL_LOSS = """targets, reduction="none")
-        wrong = (targets - logits.sigmoid()).abs()
-        return (wrong.square() * losses).sum() / logits.shape[1]
-"""
-F1 = '        "f1": f1.nanmean().nan_to_num().item(),\n'
-EXACT = '        "exact": sums["exact"].item() / samples,\n'
-SCORES = "        if not self.training:\n"
-COUNTED = '        sums["exact"] = (found == there).all(dim=1).sum()\n'
-
-CHANGES = {
-    # arXiv:1708.02002.
-    "focal loss": {
-        TASK: [(LOSS, FOCAL_LOSS), ("the binary cross-entropy", "the focal loss")]
-    },
-    "metric": {
-        TASK: [
-            ('"f1": ".2%"}', '"f1": ".2%", "exact": ".2%"}'),
-            ('RESULT = "map"', 'RESULT = "exact"'),
-            (F1, F1 + EXACT),
-            (SCORES, COUNTED + SCORES),
-        ]
-    },
-}
-"""What owners change: replacements by file."""
-
-BROKEN = {
-    "focal loss": {"tests/test_task.py::test_f1_and_map_are_means_over_the_labels"},
-    "metric": set(),
-}
-"""The tests that each of them breaks: those of what it changes."""
-
-
-@pytest.mark.proof
-@pytest.mark.share
-@pytest.mark.parametrize("name", CHANGES)
-def test_a_change_of_an_owner_breaks_its_own_tests_alone(
-    name, photos, zygote, tmp_path
-):
-    project = render_subset(tmp_path / "project", recommended("multilabel"))
-    check_small_change(CHANGES[name], project, zygote, BROKEN[name])
-    flags = (*FLAGS, "--max-steps", 3, "--data-dir", photos, "--run-dir", "run")
-    training.train(zygote.run, project, *flags)
-    last = training.read_metrics(project / "run")[-1]
-    assert ("val_exact" in last) == (name == "metric")

@@ -164,17 +164,6 @@ def fill(number: str, path: str, *flags: str) -> None:
     train(*flags)
 
 
-def limit(number: str, size: str, *flags: str) -> None:
-    """Trains where no file may grow beyond a size from one of the saves on."""
-    import resource
-
-    def act() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), int(size)))
-
-    before_saving(int(number), act)
-    train(*flags)
-
-
 def move(number: str, source: str, link: str, *flags: str) -> None:
     """Trains, and before one of the saves moves a directory away.
 
@@ -349,7 +338,7 @@ def others(directory: str, source: str) -> None:
 COMMANDS: dict[str, Callable[..., None]] = {
     function.__name__: function
     for function in (
-        *(trace, die, fill, limit, move),
+        *(trace, die, fill, move),
         *(describe, damage, attack, detonate, others),
     )
 }

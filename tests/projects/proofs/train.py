@@ -4,7 +4,7 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +14,6 @@ import tyro
 from leaf_diseases import metrics
 from leaf_diseases.command_line import as_command
 from leaf_diseases.data import transforms
-from leaf_diseases.errors import UserError
-from leaf_diseases.files import write_atomically
 from leaf_diseases.metrics import MetricSums
 from leaf_diseases.run import Run
 from leaf_diseases.run_directory import choose_run_directory
@@ -98,16 +96,3 @@ def test_counts_are_exact_beyond_single_precision(
     sums.add(torch.tensor(0.5), {"pixels": pixels}, samples=1)
     found: Any = sums.compute()
     assert found["pixels"].tolist() == pixels.tolist()
-
-
-def test_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
-    def fill_the_disk(file: BinaryIO) -> None:
-        file.write(b"ne")
-        raise OSError("no space left")
-
-    path = tmp_path / "metrics.jsonl"
-    path.write_bytes(b"old")
-    with pytest.raises(UserError, match="no space left"):
-        write_atomically(path, fill_the_disk)
-    assert [file.name for file in tmp_path.iterdir()] == ["metrics.jsonl"]
-    assert path.read_bytes() == b"old"

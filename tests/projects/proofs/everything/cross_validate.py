@@ -88,25 +88,3 @@ def test_own_splits_are_joined_and_test_stays_out(
     assert said in capsys.readouterr().out
     with (tmp_path / "run/folds.csv").open(newline="", encoding="utf-8") as file:
         assert len([*csv.DictReader(file)]) == 20
-
-
-def test_groups_show_that_nothing_is_learned() -> None:
-    """Patients have colours, and diagnoses that have nothing to do with them."""
-    random, patients = np.random.default_rng(0), np.repeat(np.arange(40), 8)
-    colours = random.integers(40, 216, size=(40, 3))[patients]
-    colours = colours + random.normal(0, 2, size=colours.shape)
-    classes = (patients % 2).tolist()
-
-    def accuracy(groups: list[int]) -> float:
-        """Returns that of the class of the nearest image in training."""
-        settings = Settings(folds=5)
-        folds = draw_folds(classes, ["ill", "well"], groups, settings)
-        right = 0
-        for index, fold in enumerate(folds):
-            distances = np.square(colours - colours[index]).sum(axis=1)
-            distances[folds == fold] = np.inf
-            right += classes[distances.argmin()] == classes[index]
-        return right / len(classes)
-
-    assert accuracy([*range(320)]) > 0.9
-    assert accuracy(patients.tolist()) < 0.65

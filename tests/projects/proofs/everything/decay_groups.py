@@ -1,7 +1,6 @@
 """Groups of weights with and without decay."""
 
 import torch
-from leaf_diseases.models.networks import build_model
 from leaf_diseases.optim.decay_groups import split_decay
 from torch import nn
 
@@ -43,11 +42,3 @@ def test_neither_embeddings_nor_scales_decay() -> None:
     decaying, others = split_decay(model, [{"params": [*model.parameters()]}])
     assert [id(p) for p in decaying["params"]] == [id(model.head.weight)]
     assert len(others["params"]) == 6
-
-
-def test_what_a_model_of_timm_exempts_does_not_decay() -> None:
-    model = build_model("timm:test_vit", 2, torch.empty(1, 3, 32, 32))
-    _, others = split_decay(model, [{"params": [*model.parameters()]}])
-    exempt = {id(p) for p in others["params"]}
-    named = dict(model.named_parameters())
-    assert {id(named["cls_token"]), id(named["pos_embed"])} <= exempt

@@ -56,18 +56,3 @@ def test_no_step_reads_the_device() -> None:
     ema.model.to("meta")
     ema.update()
     assert ema.count == 1
-
-
-def test_state_holds_weights_buffers_and_count() -> None:
-    model = Buffers()
-    whole = ExponentialMovingAverage(model, 0.3, CPU)
-    for _ in range(3):
-        model.change()
-        whole.update()
-    resumed = ExponentialMovingAverage(model, 0.3, CPU)
-    resumed.load_state_dict(whole.state_dict())
-    model.change()
-    for average in (whole, resumed):
-        average.update()
-    expected = whole.averaged_model().state_dict()
-    assert_equal(resumed.averaged_model().state_dict(), expected)
