@@ -13,7 +13,6 @@ import pytest
 import training
 from covering import TASK
 from inspection import PACKAGE, PACKAGES, RUFF, DifferentFiles, text_files
-from parts import few_of
 from rendering import render, render_subset
 from subsets import (
     PROOF_SEED,
@@ -34,7 +33,7 @@ from subsets import (
 )
 
 PARTS = 16
-"""The subsets are read in so many parts: one in `make test`, a share of the others in `make proof`."""
+"""The subsets are read in so many parts."""
 
 
 OTHER_TASKS = [row for row in covering_array(2, SEED_OF_PAIRS) if row.task != TASKS[0]]
@@ -57,7 +56,9 @@ def test_every_file_of_a_trick_alone(task, tmp_path, phase):
     check_every_file(alone, tmp_path, phase)
 
 
-@pytest.mark.parametrize("part", few_of(range(PARTS), 0))
+@pytest.mark.proof
+@pytest.mark.share
+@pytest.mark.parametrize("part", range(PARTS))
 def test_every_file_of_every_subset(part, tmp_path, phase):
     check_every_file(all_subsets()[part::PARTS], tmp_path, phase)
 
@@ -182,13 +183,9 @@ def test_no_subset_is_left_out():
     ]
 
 
-@pytest.mark.parametrize(
-    "answers",
-    [{"preset": "minimal"}, {"preset": "everything"}, covering_array()[2].answers],
-    ids=["minimal", "everything", str(covering_array()[2])],
-)
-def test_the_fast_render_is_the_plain_one(answers, tmp_path):
+def test_the_fast_render_is_the_plain_one(tmp_path):
     plain, fast = tmp_path / "plain", tmp_path / "fast"
+    answers = {"preset": "everything"}
     data = {"project_name": "Leaf Diseases"} | answers
     # Outside of git, as the fast one is: else the answers would name a version.
     template = tmp_path / "template"
