@@ -1,11 +1,10 @@
 """Metrics of each class are those of scikit-learn."""
 
-import importlib.util
 import warnings
 
 import pytest
 import torch
-from rendering import PACKAGE, render_subset
+from rendering import load_module, render_subset
 from subsets import Subset
 
 CLASSES = 8
@@ -15,11 +14,7 @@ CLASSES = 8
 def module(tmp_path_factory):
     project = tmp_path_factory.mktemp("metrics") / "project"
     render_subset(project, Subset.of("metrics"))
-    path = project / PACKAGE / "class_metrics.py"
-    spec = importlib.util.spec_from_file_location("class_metrics", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(project, "class_metrics")
 
 
 @pytest.mark.parametrize("seed", range(5))

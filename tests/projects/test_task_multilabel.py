@@ -1,7 +1,6 @@
 """Any number of labels for an image: own files, metrics as scikit-learn's, and every script."""
 
 import csv
-import importlib.util
 import io
 import json
 import subprocess
@@ -12,7 +11,7 @@ import pytest
 import torch
 import training
 from PIL import Image
-from rendering import PACKAGE, render, render_subset
+from rendering import load_module, render, render_subset
 from subsets import Subset
 
 RECOMMENDED = Subset.of(
@@ -24,14 +23,6 @@ FLAGS = (
     *("--data", "csv", "--image-size", 16, "--batch-size", 16, "--epochs", 12),
     *("--lr", 0.01, "--num-workers", 0, "--device", "cpu", "--amp-dtype", "none"),
 )
-
-
-def load(project, name):
-    path = project / PACKAGE / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +107,7 @@ def test_own_photos_are_learned_and_every_script_agrees(project, photos, run, tm
 def test_average_precision_is_that_of_scikit_learn(project, seed):
     from sklearn.metrics import average_precision_score
 
-    module = load(project, "average_precision")
+    module = load_module(project, "average_precision")
     generator = torch.Generator().manual_seed(seed)
     there = torch.rand(300, 6, generator=generator) < torch.rand(6, generator=generator)
     logits = torch.randn(300, 6, generator=generator) * 4 + there

@@ -64,7 +64,7 @@ def test_a_task_that_does_not_exist_is_refused(version):
 def page(browser, tmp_path):
     """The page of the template."""
     path = tmp_path / "index.html"
-    path.write_text(write_page.page(PUBLISHED, ""), encoding="utf-8")
+    path.write_text(write_page.page(PUBLISHED, "v0.1.0"), encoding="utf-8")
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
     page.set_default_timeout(30_000)

@@ -4,11 +4,8 @@ import ast
 import re
 from contextlib import suppress
 
-import jinja2
 import pytest
-import yaml
 from footprint import MODULES, flags
-from jinja2 import StrictUndefined
 from parts import MARKS
 from subsets import (
     ROOT,
@@ -185,30 +182,9 @@ def test_the_readme_names_functions_that_a_trick_changes(form, trick):
 
 
 def test_the_readme_of_every_row_has_whole_sections():
-    config = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
-    environment = jinja2.Environment(
-        **config["_envops"] | {"undefined": StrictUndefined},
-        loader=jinja2.FileSystemLoader(ROOT),
-    )
-    template = environment.get_template("template/README.md.jinja")
     titles = {trick.name: trick.title for trick in TRICKS}
-    names = {"project_name": "A", "description": "B", "package_name": "c"}
-    computed = {
-        name: environment.compile_expression(question["default"].strip("{ }"))
-        for name, question in config.items()
-        if isinstance(question, dict) and question.get("when") is False
-        if question["type"] == "bool"
-    }
-    catalogue = config["catalogue"]["default"]
     for subset in covering_array(2, SEED_OF_PAIRS):
-        answers = subset.answers
-        answers |= {"chosen": subset.tricks, "catalogue": catalogue}
-        answers["choice_answers"] = {
-            name: answers[name] for name in ("task", "parallel")
-        }
-        for name, value in computed.items():
-            answers[name] = value(**answers)
-        text = template.render(**names, **answers)
+        text = rendered(subset.answers)["README.md"]
         headings = re.findall(r"^### (.+)$", text, re.MULTILINE)
         assert headings == [titles[trick] for trick in subset.tricks]
         assert ("\n## Tricks\n" in text) == bool(headings)

@@ -66,67 +66,61 @@ def scripts(project):
     return {path.stem for path in project.glob("*.py")}
 
 
+@pytest.fixture(scope="module")
+def everything_in_it(tmp_path_factory):
+    return render(tmp_path_factory.mktemp("project"), {"preset": "everything"})
+
+
+def check_reserved(names):
+    missing = names - reserved_names(own_version())
+    assert missing == set(), (
+        "reserved_names of copier.yml, or `depends` of a row, lacks them"
+    )
+
+
 @pytest.mark.parametrize("parallel", ["dp", "ddp"])
 def test_no_package_is_called_as_a_script_or_a_module_of_the_tests(parallel, tmp_path):
     project = render_subset(tmp_path / "project", everything(parallel=parallel))
     names = scripts(project) | {path.stem for path in project.glob("tests/**/*.py")}
-    missing = {name for name in names if not name.startswith("test_")}
-    missing -= reserved_names(own_version())
-    assert missing == set(), "reserved_names of copier.yml lacks them"
+    check_reserved({name for name in names if not name.startswith("test_")})
 
 
-def test_no_package_is_called_as_a_directory_that_git_ignores(tmp_path):
-    project = render(tmp_path / "project", {"preset": "everything"})
-    lines = (project / ".gitignore").read_text(encoding="utf-8").split()
+def test_no_package_is_called_as_a_directory_that_git_ignores(everything_in_it):
+    lines = (everything_in_it / ".gitignore").read_text(encoding="utf-8").split()
     names = {name for line in lines if (name := line.strip("/")).isidentifier()}
-    missing = {name for name in names if not name.startswith("_")}
-    missing -= reserved_names(own_version())
-    assert missing == set(), "reserved_names of copier.yml lacks them"
+    check_reserved({name for name in names if not name.startswith("_")})
 
 
-def test_no_package_is_called_as_what_a_project_imports(tmp_path):
-    project = render(tmp_path / "project", {"preset": "everything"})
-    code = {*project.glob("*.py"), *project.glob(f"{PACKAGE}/**/*.py")}
-    modules = {OF_DISTRIBUTION.get(name, name) for name in imported(code, project)}
-    missing = modules - reserved_names(own_version())
-    assert missing == set(), (
-        "`depends` of a row, or reserved_names of copier.yml, lacks them"
-    )
+def test_no_package_is_called_as_what_a_project_imports(everything_in_it):
+    used = imported(code_of(everything_in_it), everything_in_it)
+    check_reserved({OF_DISTRIBUTION.get(name, name) for name in used})
 
 
-def test_no_package_is_called_as_what_a_dependency_brings(tmp_path):
+def test_no_package_is_called_as_what_a_dependency_brings(everything_in_it):
     """By the name of its module or its own, which `pip install -e .` would replace."""
-    project = render(tmp_path / "project", {"preset": "everything"})
-    metadata = tomllib.loads((project / "pyproject.toml").read_text())["project"]
+    text = (everything_in_it / "pyproject.toml").read_text(encoding="utf-8")
+    metadata = tomllib.loads(text)["project"]
     extras = metadata["optional-dependencies"].values()
-    left, found = (
-        [*metadata["dependencies"], *(line for e in extras for line in e)],
-        set(),
-    )
-    while left:
-        requirement = Requirement(left.pop())
-        name = canonicalize_name(requirement.name)
-        wanted = requirement.marker is None or requirement.marker.evaluate(
-            {"extra": ""}
-        )
-        if wanted and name not in found:
-            found.add(name)
-            left += distribution(name).requires or []
+    lines = [*metadata["dependencies"], *(line for e in extras for line in e)]
+    found = requirements(*lines).keys()
     names = {name.replace("-", "_") for name in found}
     for module, owners in packages_distributions().items():
         if found & {canonicalize_name(owner) for owner in owners}:
             names.add(module)
     # The others are refused for their letters.
-    names = {name for name in names if re.fullmatch("[a-z]([a-z0-9_]*[a-z0-9])?", name)}
-    missing = names - reserved_names(own_version())
-    assert missing == set(), "reserved_names of copier.yml lacks them"
+    letters = "[a-z]([a-z0-9_]*[a-z0-9])?"
+    check_reserved({name for name in names if re.fullmatch(letters, name)})
+
+
+def code_of(project):
+    """The scripts of a project, and the modules of its package."""
+    return {*project.glob("*.py"), *project.glob(f"{PACKAGE}/**/*.py")}
 
 
 def test_it_depends_on_what_it_imports(project):
     metadata = tomllib.loads((project / "pyproject.toml").read_text())["project"]
     declared = {line.partition(">=")[0] for line in metadata["dependencies"]}
-    code = {*project.glob("*.py"), *project.glob(f"{PACKAGE}/**/*.py")}
-    used = imported(code, project)
+    used = imported(code_of(project), project)
     assert used == declared, (
         f"imported, but not in template/pyproject.toml.jinja: {used - declared or 'none'}; "
         f"there, but not imported: {declared - used or 'none'}"
@@ -165,18 +159,16 @@ def find_uv():
     return shutil.which("uv", path=Path(sys.executable).parent)
 
 
-def requirements(name):
-    """Returns a distribution of this environment and all that it requires, by name."""
+def requirements(*lines):
+    """Returns distributions of this environment and all that they require, by name."""
     found: dict[str, Distribution] = {}
-    waiting = [name]
+    waiting = list(lines)
     while waiting:
-        if (name := waiting.pop()) in found:
-            continue
-        found[name] = distribution(name)
-        for line in found[name].requires or ():
-            requirement = Requirement(line)
-            if not requirement.marker or requirement.marker.evaluate({"extra": ""}):
-                waiting.append(requirement.name)
+        requirement = Requirement(waiting.pop())
+        name, marker = canonicalize_name(requirement.name), requirement.marker
+        if name not in found and (not marker or marker.evaluate({"extra": ""})):
+            found[name] = distribution(name)
+            waiting += found[name].requires or []
     return found
 
 

@@ -45,40 +45,13 @@ NAMES = {"Leaf Diseases": "leaf_diseases", "2026 test_Wheat-ears.v2": "wheat_ear
 """Names of projects, with those of their packages."""
 
 AWKWARD = (
-    *(
-        "1.5",
-        "007",
-        "0x1f",
-        "0X1F",
-        "1e3",
-        "1_000",
-        "2026-05-17",
-        "-",
-        "- a",
-        "-rf",
-        "---",
-    ),
-    *(
-        "...",
-        "null",
-        "Null",
-        "nULL",
-        "Yes",
-        "yEs",
-        "off",
-        "no",
-        "y",
-        ".inf",
-        ".NaN",
-        ".nAn",
-    ),
-    *(".5", "5.", "1.5e-3", "-0b1", "a  b", "_", "a-", "1 2", "A.b-c_d 9", "x" * 60),
+    *("1.5", "5.", ".5", "1.5e-3", "1e3", "007", "0x1f", "-0b1", "1_000", "2026-05-17"),
+    *("-", "- a", "-rf", "---", "...", "null", "nULL", "off", "y", ".inf", ".nAn"),
+    *("a  b", "a-", "1 2", "A.b-c_d 9", "x" * 60),
 )
-"""Names that YAML could take for something else."""
+"""Names that YAML could take for something else, one of each kind."""
 
-OF_PACKAGES = (
-    *("torch", "test_test_x", "If", "h5py", "Class 9", "9 x_", "...", "a" * 29 + " b"),
-)
+OF_PACKAGES = ("torch", "test_test_x", "If", "h5py", "Class 9", "...", "a" * 29 + " b")
 """Names from which those of packages do not follow at once."""
 
 

@@ -7,6 +7,7 @@ As a command it renders what tests/projects/test_gpu.py trains, for a machine th
 
 import argparse
 import copy
+import importlib.util
 import os
 import shutil
 import tempfile
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -90,6 +92,15 @@ def render_version(
             quiet=True,
         )
     return destination
+
+
+def load_module(project: Path, name: str) -> ModuleType:
+    """Imports a module of a project that imports none of the others."""
+    path = project / PACKAGE / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def render_subset(destination: Path, subset: Subset) -> Path:
