@@ -1,4 +1,4 @@
-"""Warm processes, tiny data, and the table of where the proof's time goes.
+"""Warm processes, tiny data, and the table of where the time of the tests goes.
 
 A machine with a GPU may have no more than a project needs: what needs more is imported
 where it is used.
@@ -11,10 +11,8 @@ import secrets
 import shlex
 import shutil
 import tempfile
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,9 +21,6 @@ from zygote import Zygote
 
 if TYPE_CHECKING:
     from updating import Workshop
-
-Phase = Callable[[str], AbstractContextManager[None]]
-
 
 ROOT = Path(__file__).parents[1]
 
@@ -168,43 +163,15 @@ def hdf5(
     return directory / "data"
 
 
-@pytest.fixture
-def phase(request: pytest.FixtureRequest) -> Phase:
-    """Times a part of a test for the table: `with phase("train"): ...`."""
-
-    @contextmanager
-    def measure(name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            seconds = time.perf_counter() - start
-            part = (request.node.originalname, name)
-            request.node.user_properties.append(("phase", (*part, seconds)))
-
-    return measure
-
-
 def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter") -> None:
-    """Prints times by file and phase, and below them how to repeat each failure."""
+    """Prints times by file, and below them how to repeat each failure."""
     files: dict[str, float] = defaultdict(float)
-    totals: dict[tuple[str, str], list[float]] = defaultdict(list)
     for outcome in ("", "passed", "failed"):
         for report in terminalreporter.getreports(outcome):
             files[report.nodeid.partition("::")[0]] += report.duration
-            if report.when != "call":
-                continue
-            for key, value in report.user_properties:
-                if key == "phase":
-                    test, name, seconds = value
-                    totals[test, name].append(seconds)
-    terminalreporter.section("time by file and phase, summed over all processes")
+    terminalreporter.section("time by file, summed over all processes")
     for file, seconds in sorted(files.items(), key=lambda item: -item[1]):
         terminalreporter.write_line(f"{file:45} {seconds / 60:8.2f} min")
-    for (test, name), times in totals.items():
-        terminalreporter.write_line(
-            f"{test:45} {name:10} {sum(times):8.1f} s in {len(times):5} calls"
-        )
     failed = [
         *terminalreporter.getreports("failed"),
         *terminalreporter.getreports("error"),

@@ -15,7 +15,7 @@ import re
 import pytest
 import training
 from covering import FORMS, TASK
-from inspection import DifferentFiles, faults, text_files
+from inspection import UNUSED_PARAMETERS, DifferentFiles, faults, text_files
 from rendering import render_files, render_subset
 from subsets import (
     TRICKS,
@@ -70,22 +70,19 @@ def test_own_tests(subset, tmp_path, zygote):
 
 
 @pytest.mark.parametrize("subset", rows_with(TRICK), ids=str)
-def test_a_project(subset, tmp_path, zygote, folder, hdf5, phase, mypy):
-    with phase("render"):
-        project = render_subset(tmp_path / "project", subset)
-    with phase("lint"):
-        files = text_files(project)
-        found = list(faults(files, subset))
-        assert not found, "\n".join(found)
-        different = DifferentFiles(tmp_path / "files")
-        different.add(files, subset)
-        assert different.ruff("check") == ""
-        assert different.ruff("format", "--check") == ""
-    with phase("types"):
-        python(project, *mypy)
+def test_a_project(subset, tmp_path, zygote, folder, hdf5, mypy):
+    project = render_subset(tmp_path / "project", subset)
+    files = text_files(project)
+    found = list(faults(files, subset))
+    assert not found, "\n".join(found)
+    different = DifferentFiles(tmp_path / "files")
+    different.add(files, subset)
+    assert different.ruff("check") == ""
+    assert different.ruff(*UNUSED_PARAMETERS) == ""
+    assert different.ruff("format", "--check") == ""
+    python(project, *mypy)
     flags = training.flags(subset, folder, hdf5)
     run = tmp_path / "run"
-    training.train_and_resume(zygote.run, phase, subset, project, run, flags)
+    training.train_and_resume(zygote.run, subset, project, run, flags)
     if subset == rows_with(TRICK)[-1]:
-        with phase("tests"):
-            own_tests_in_a_fork(project, zygote)
+        own_tests_in_a_fork(project, zygote)

@@ -2,21 +2,20 @@
 
 import re
 import shlex
-import subprocess
 import sys
 from importlib.metadata import version
 
 import pytest
-from commands import git, of_this_clone, python, run
+from commands import OF_THIS_CLONE, git, python, run
 from parts import few_of
+from processes import call_any
 from torch_tricks import cli, output
 
 
 def shell(command):
     """Runs a command of the tool, with redirections and pipes."""
     command = f"{shlex.quote(sys.executable)} -m torch_tricks {command}"
-    options = {"shell": True, "capture_output": True, "text": True}
-    return subprocess.run(command, check=False, env=of_this_clone(), **options)
+    return call_any("sh", "-c", command, **OF_THIS_CLONE)
 
 
 class TestTerminal:
@@ -60,7 +59,7 @@ class TestTerminal:
             "COMP_WORDS": f"torch-tricks {words}",
             "COMP_CWORD": str(len(words.split())),
         }
-        result = python("-m", "torch_tricks", env=of_this_clone(**variables))
+        result = python("-m", "torch_tricks", **variables)
         assert sorted(result.stdout.split()) == expected, result.stderr
 
     @pytest.mark.proof

@@ -66,45 +66,42 @@ def python(project, *arguments):
 
 
 @rows(*PAIRS)
-def test_a_row_trains_and_resumes(
-    subset, project, tmp_path, zygote, folder, hdf5, phase
-):
-    train_and_resume(subset, project, tmp_path, zygote, folder, hdf5, phase)
+def test_a_row_trains_and_resumes(subset, project, tmp_path, zygote, folder, hdf5):
+    train_and_resume(subset, project, tmp_path, zygote, folder, hdf5)
 
 
 @rows_of_the_proof(TRIPLES)
 def test_a_row_of_triples_trains_and_resumes(
-    subset, project, tmp_path, zygote, folder, hdf5, phase
+    subset, project, tmp_path, zygote, folder, hdf5
 ):
-    train_and_resume(subset, project, tmp_path, zygote, folder, hdf5, phase)
+    train_and_resume(subset, project, tmp_path, zygote, folder, hdf5)
 
 
-def train_and_resume(subset, project, tmp_path, zygote, folder, hdf5, phase):
+def train_and_resume(subset, project, tmp_path, zygote, folder, hdf5):
     flags = training.flags(subset, folder, hdf5)
     run = tmp_path / "run"
-    training.train_and_resume(zygote.run, phase, subset, project, run, flags)
-    with phase("evaluate"):
-        training.evaluate(zygote.run, project, run)
+    training.train_and_resume(zygote.run, subset, project, run, flags)
+    training.evaluate(zygote.run, project, run)
 
 
 @rows(RECOMMENDED)
-def test_the_command_line(subset, project, folder, zygote, phase):
+def test_the_command_line(subset, project, folder, zygote):
     """Training in a new process, as users run it, which spends seconds on imports."""
-    check_the_command_line(subset, project, folder, zygote.run, phase)
+    check_the_command_line(subset, project, folder, zygote.run)
 
 
 @rows_of_the_proof(OF_THE_PROOF)
-def test_the_command_line_of_every_row(subset, project, folder, zygote, phase):
-    check_the_command_line(subset, project, folder, zygote.run, phase)
+def test_the_command_line_of_every_row(subset, project, folder, zygote):
+    check_the_command_line(subset, project, folder, zygote.run)
 
 
 @pytest.mark.proof
 @rows(everything())
-def test_every_script_in_a_new_process(subset, project, folder, phase):
-    check_the_command_line(subset, project, folder, in_a_new_process, phase)
+def test_every_script_in_a_new_process(subset, project, folder):
+    check_the_command_line(subset, project, folder, in_a_new_process)
 
 
-def check_the_command_line(subset, project, folder, run, phase):
+def check_the_command_line(subset, project, folder, run):
     data, images, batch = ["--image-size", 16], "8,192 + 2,048", 128
     if subset != Subset.of():  # To draw the shapes takes a while.
         source, place = "mnist", folder
@@ -117,8 +114,7 @@ def check_the_command_line(subset, project, folder, run, phase):
         data, batch = [*data, "--data", source, "--data-dir", place], 4
         images = f"{training.TRAIN_IMAGES} + {training.VAL_IMAGES}"
     if "hdf5" in subset.tricks:
-        with phase("convert"):
-            result = run(project, "convert.py", "data", *data, "--shards", 2)
+        result = run(project, "convert.py", "data", *data, "--shards", 2)
         assert result.stderr == "", result.stderr
         assert result.stdout.endswith(f"{images} images in data\n")
         assert len(list((project / "data").iterdir())) == 4
@@ -131,8 +127,7 @@ def check_the_command_line(subset, project, folder, run, phase):
     if "sync_bn" in subset.tricks:
         flags += ["--no-sync-bn"]
     launcher = TORCHRUN if subset.chosen & {"ddp", "fsdp"} else ()
-    with phase("train"):
-        said = python(project, *launcher, "train.py", *flags)
+    said = python(project, *launcher, "train.py", *flags)
     (line,) = training.read_metrics(project / "run")
     assert line["step"] == 3
     assert math.isfinite(line["train_loss"])
@@ -156,8 +151,7 @@ def check_the_command_line(subset, project, folder, run, phase):
         result = f"kept epoch 1: validation {decides}"
     assert last == f"{result}, weights in run/model.pt"
     if "evaluate" in subset.tricks:
-        with phase("evaluate"):
-            result = run(project, "evaluate.py", "run/model.pt", "--device", "cpu")
+        result = run(project, "evaluate.py", "run/model.pt", "--device", "cpu")
         assert result.returncode == 0, result.stderr
         first, *table = result.stdout.splitlines()
         end = f", accuracy {line['val_accuracy']:.2%}"
@@ -167,15 +161,13 @@ def check_the_command_line(subset, project, folder, run, phase):
         assert first.endswith(end)
         assert bool(table) == by_class
     if "export" in subset.tricks:
-        with phase("export"):
-            result = run(project, "export.py", "run/model.pt")
+        result = run(project, "export.py", "run/model.pt")
         assert (result.returncode, result.stderr) == (0, ""), result.stderr
         assert (project / "run/model.onnx").exists()
     if "predict" not in subset.tricks:
         return
-    with phase("predict"):
-        image = folder / "val" / "a" / "0.png"
-        result = run(project, "predict.py", image, "--weights", "run/model.pt")
+    image = folder / "val" / "a" / "0.png"
+    result = run(project, "predict.py", image, "--weights", "run/model.pt")
     assert result.returncode == 0, result.stderr
     classes = (
         re.escape(str(image)) + r": [\w -]+ [\d.]+%, [\w -]+ [\d.]+%, [\w -]+ [\d.]+%\n"
@@ -189,10 +181,10 @@ def in_a_new_process(project, *arguments):
 
 
 @pytest.mark.long
-def test_the_types_check(tmp_path, mypy, phase):
+def test_the_types_check(tmp_path, mypy):
     # Two tricks more than none: so mypy reads torch once, see check_the_types().
     few = Subset.of("export", "tensorboard")
-    check_the_types([everything(), few], tmp_path, mypy, phase)
+    check_the_types([everything(), few], tmp_path, mypy)
     project = tmp_path / str(everything())
     with (project / "train.py").open("a", encoding="utf-8") as file:
         file.write("\n\nmain(0)\n")
@@ -203,12 +195,12 @@ def test_the_types_check(tmp_path, mypy, phase):
 @pytest.mark.proof
 @pytest.mark.share
 @pytest.mark.parametrize("part", range(8))
-def test_the_types_of_every_row_check(part, tmp_path, mypy, phase):
+def test_the_types_of_every_row_check(part, tmp_path, mypy):
     subsets = [*EVERYTHING_OF_TASKS, *RECOMMENDED_OF_TASKS, *PAIRS_OF_THE_PROOF]
-    check_the_types([*subsets, *OF_THE_PROOF][part::8], tmp_path, mypy, phase)
+    check_the_types([*subsets, *OF_THE_PROOF][part::8], tmp_path, mypy)
 
 
-def check_the_types(subsets, directory, mypy, phase):
+def check_the_types(subsets, directory, mypy):
     # mypy reads the whole of torch again where the project before ignored other modules
     # that torch imports: onnxruntime or tensorboard.
     def ignored(subset):
@@ -216,17 +208,15 @@ def check_the_types(subsets, directory, mypy, phase):
 
     for subset in sorted(subsets, key=ignored):
         project = render_subset(directory / str(subset), subset)
-        with phase("mypy"):
-            said = python(project, *mypy)
+        said = python(project, *mypy)
         assert said.startswith("Success: no issues found in ")
 
 
 @pytest.mark.long
 @rows(Subset.of(), RECOMMENDED)
-def test_the_projects_own_tests_pass(subset, project, zygote, phase):
+def test_the_projects_own_tests_pass(subset, project, zygote):
     """In a fork, which need not import torch again; those of new processes are left out."""
-    with phase("tests"):
-        own_tests_in_a_fork(project, zygote, "-m", "not slow")
+    own_tests_in_a_fork(project, zygote, "-m", "not slow")
 
 
 def own_tests_in_a_fork(project, zygote, *flags):
@@ -240,10 +230,9 @@ def own_tests_in_a_fork(project, zygote, *flags):
 
 @pytest.mark.long
 @rows_of_the_proof([*PAIRS_OF_THE_PROOF, *RECOMMENDED_OF_TASKS, *EVERYTHING_OF_TASKS])
-def test_the_own_tests_of_every_row_pass(subset, project, phase):
+def test_the_own_tests_of_every_row_pass(subset, project):
     """In a new process, as its owner runs them."""
-    with phase("tests"):
-        check_summary(python(project, "-m", "pytest", *OWN_TESTS))
+    check_summary(python(project, "-m", "pytest", *OWN_TESTS))
 
 
 def check_summary(said):

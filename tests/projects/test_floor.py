@@ -82,13 +82,11 @@ ROWS = covering_array()[:12]
 @pytest.mark.proof
 @needs_floor
 @pytest.mark.parametrize("subset", ROWS, ids=str)
-def test_a_subset_trains_and_resumes(
-    subset, tmp_path, floor_zygote, folder, hdf5, phase
-):
+def test_a_subset_trains_and_resumes(subset, tmp_path, floor_zygote, folder, hdf5):
     project = render_subset(tmp_path / "project", subset)
     flags = training.flags(subset, folder, hdf5)
     run = tmp_path / "run"
-    training.train_and_resume(floor_zygote.run, phase, subset, project, run, flags)
+    training.train_and_resume(floor_zygote.run, subset, project, run, flags)
 
 
 @pytest.mark.proof
@@ -109,24 +107,22 @@ def test_a_subset_trains_and_resumes(
         ),
     ],
 )
-def test_the_tests_of_everything_pass(form, tests, tmp_path, floor_python, phase):
+def test_the_tests_of_everything_pass(form, tests, tmp_path, floor_python):
     clips = form != "fsdp"
     subset = everything(parallel=form, grad_clipping=clips)
     project = render_subset(tmp_path / "project", subset)
     if form == "dp":
         add_proofs(project, ALL)
-    with phase("tests"):
-        check_own_tests(project, floor_python, *tests)
+    check_own_tests(project, floor_python, *tests)
 
 
 @pytest.mark.proof
 @pytest.mark.share
 @needs_floor
 @pytest.mark.parametrize("task", TASKS[1:])
-def test_the_tests_of_other_tasks_pass(task, tmp_path, floor_python, phase):
+def test_the_tests_of_other_tasks_pass(task, tmp_path, floor_python):
     project = render_subset(tmp_path / "project", everything(task=task))
-    with phase("tests"):
-        check_own_tests(project, floor_python, "-m", "not slow")
+    check_own_tests(project, floor_python, "-m", "not slow")
 
 
 def check_own_tests(project, floor_python, *tests):

@@ -8,12 +8,12 @@ import json
 import math
 import os
 import re
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
+from processes import call, call_any
 
 NO_ERRORS = (
     # Of torch itself, up to 2.8: as it saves sharded checkpoints.
@@ -53,10 +53,7 @@ FLAGS = ("--device", "cuda", "--image-size", 16, "--num-workers", 2, "--log-ever
 def cuda_is_available() -> bool:
     """Asks another process, because CUDA does not survive in the forks of this one."""
     program = "import sys, torch; sys.exit(not torch.cuda.is_available())"
-    result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, check=False
-    )
-    return result.returncode == 0
+    return call_any(sys.executable, "-c", program).returncode == 0
 
 
 pytestmark = pytest.mark.gpu
@@ -89,15 +86,8 @@ def rows_with(*tricks: str) -> list[str]:
 def python(directory: Path, *arguments: object) -> str:
     """Runs Python in a directory, with warnings as errors, and returns what it prints."""
     ignored = [word for begin in NO_ERRORS for word in ("-W", f"ignore:{begin}")]
-    result = subprocess.run(
-        [sys.executable, "-W", "error", *ignored, *map(str, arguments)],
-        capture_output=True,
-        check=False,
-        cwd=directory,
-        encoding="utf-8",
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
+    options = ("-W", "error", *ignored)
+    return call(sys.executable, *options, *arguments, cwd=directory)
 
 
 def train(row: str, project: Path, run: Path, *flags: object) -> list[dict]:

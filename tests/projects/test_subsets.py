@@ -12,7 +12,14 @@ import inspection
 import pytest
 import training
 from covering import TASK
-from inspection import PACKAGE, PACKAGES, RUFF, DifferentFiles, text_files
+from inspection import (
+    PACKAGE,
+    PACKAGES,
+    RUFF,
+    UNUSED_PARAMETERS,
+    DifferentFiles,
+    text_files,
+)
 from rendering import render, render_subset
 from subsets import (
     PROOF_SEED,
@@ -40,46 +47,42 @@ OTHER_TASKS = [row for row in covering_array(2, SEED_OF_PAIRS) if row.task != TA
 
 
 @pytest.mark.parametrize("part", range(2))
-def test_every_file_of_every_row(part, tmp_path, phase):
+def test_every_file_of_every_row(part, tmp_path):
     subsets = [*covering_array(), *OTHER_TASKS, *map(recommended, TASKS[1:])]
-    check_every_file(subsets[part::2], tmp_path, phase)
+    check_every_file(subsets[part::2], tmp_path)
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("task", TASKS)
-def test_every_file_of_a_trick_alone(task, tmp_path, phase):
+def test_every_file_of_a_trick_alone(task, tmp_path):
     alone = [
         Subset.of(row.name, parallel=(*forms_of(row), "none")[0], task=task)
         for row in TRICKS
         if row.works(TASK, task) and not row.choices
     ]
-    check_every_file(alone, tmp_path, phase)
+    check_every_file(alone, tmp_path)
 
 
 @pytest.mark.proof
 @pytest.mark.share
 @pytest.mark.parametrize("part", range(PARTS))
-def test_every_file_of_every_subset(part, tmp_path, phase):
-    check_every_file(all_subsets()[part::PARTS], tmp_path, phase)
+def test_every_file_of_every_subset(part, tmp_path):
+    check_every_file(all_subsets()[part::PARTS], tmp_path)
 
 
-def check_every_file(subsets, tmp_path, phase):
+def check_every_file(subsets, tmp_path):
     different = DifferentFiles(tmp_path / "different")
     found = []
     for subset in subsets:
-        with phase("render"):
-            project = render_subset(tmp_path / "project", subset)
-        with phase("read"):
-            files = text_files(project)
-            found += (
-                f"{subset}: {fault}" for fault in inspection.faults(files, subset)
-            )
-            different.add(files, subset)
+        project = render_subset(tmp_path / "project", subset)
+        files = text_files(project)
+        found += (f"{subset}: {fault}" for fault in inspection.faults(files, subset))
+        different.add(files, subset)
         shutil.rmtree(project)
     assert found == []
-    with phase("ruff"):
-        assert different.ruff("check") == ""
-        assert different.ruff("format", "--check") == ""
+    assert different.ruff("check") == ""
+    assert different.ruff(*UNUSED_PARAMETERS) == ""
+    assert different.ruff("format", "--check") == ""
 
 
 @pytest.mark.proof
@@ -87,20 +90,23 @@ def check_every_file(subsets, tmp_path, phase):
 @pytest.mark.parametrize(
     "subset", all_subsets(PROOF_SEED), ids=lambda subset: subset.core
 )
-def test_a_subset_trains_and_resumes(subset, tmp_path, zygote, folder, hdf5, phase):
+def test_a_subset_trains_and_resumes(subset, tmp_path, zygote, folder, hdf5):
     """In forks: with `ddp` and `fsdp` it is a world of one."""
-    with phase("render"):
-        project = render_subset(tmp_path / "project", subset)
+    project = render_subset(tmp_path / "project", subset)
     flags = training.flags(subset, folder, hdf5)
     run = tmp_path / "run"
-    training.train_and_resume(zygote.run, phase, subset, project, run, flags)
+    training.train_and_resume(zygote.run, subset, project, run, flags)
     shutil.rmtree(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("command", "code"),
-    [(("check",), "import os\n"), (("format", "--check"), "x  =  1\n")],
-    ids=["check", "format"],
+    [
+        (("check",), "import os\n"),
+        (UNUSED_PARAMETERS, "def spare(x):\n    return 1\n"),
+        (("format", "--check"), "x  =  1\n"),
+    ],
+    ids=["check", "parameters", "format"],
 )
 def test_ruff_finds_one_file_among_many(tmp_path, command, code):
     different = DifferentFiles(tmp_path / "different")
@@ -312,13 +318,6 @@ LOOP, MODULE, MANIFEST = "train.py", f"{PACKAGE}/files.py", "pyproject.toml"
         ("untidy_files", LOOP, "import time", "{{ amp }}", "a tag of the template"),
         ("dead_code", MODULE, "def", "def spare(): ...\n\n\ndef", "uses spare"),
         ("dead_code", MODULE, "def", "SPARE = 1\n\n\ndef", "uses SPARE"),
-        (
-            "dead_code",
-            MODULE,
-            "def",
-            "def spare(x):\n    return 1\n\n\ndef",
-            "not use x",
-        ),
     ],
 )
 def test_each_check_can_fail(tmp_path, check, name, old, new, finding):

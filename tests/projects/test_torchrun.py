@@ -18,6 +18,7 @@ import torch
 import training
 from machines import free_port, is_free, two_machines
 from parts import at_once
+from processes import call_any
 from rendering import render
 
 KINDS = ("ddp", "fsdp")
@@ -352,26 +353,20 @@ def test_slurm_script_goes_on_when_its_time_was_up(
     project = shutil.copytree(projects["ddp"], tmp_path / "project")
 
     def start(events):
-        return subprocess.run(
-            ["bash", "slurm.sh", *map(str, FLAGS), "--data-dir", folder],
-            capture_output=True,
-            check=False,
-            cwd=project,
-            encoding="utf-8",
-            env=os.environ
-            | {
-                "EVENTS": events,
-                "OMP_NUM_THREADS": "1",
-                "PATH": f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-                "RANKS": ranks.SCRIPT,
-                "SLURM_CPUS_PER_TASK": "1",
-                "SLURM_GPUS_ON_NODE": "1",
-                "SLURM_JOB_ID": str(job),
-                "SLURM_JOB_NAME": "first",
-                "SLURM_JOB_NODELIST": "localhost,another",
-                "SLURM_JOB_NUM_NODES": "2",
-            },
-        )
+        own = {
+            "EVENTS": events,
+            "OMP_NUM_THREADS": "1",
+            "PATH": f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "RANKS": ranks.SCRIPT,
+            "SLURM_CPUS_PER_TASK": "1",
+            "SLURM_GPUS_ON_NODE": "1",
+            "SLURM_JOB_ID": str(job),
+            "SLURM_JOB_NAME": "first",
+            "SLURM_JOB_NODELIST": "localhost,another",
+            "SLURM_JOB_NUM_NODES": "2",
+        }
+        flags = (*FLAGS, "--data-dir", folder)
+        return call_any("bash", "slurm.sh", *flags, cwd=project, **own)
 
     stopped = start("run-out-of-time:0:7")
     assert stopped.returncode == 0, stopped.stderr

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 
+from processes import call_any
 from rendering import PROJECT
 from subsets import ROOT, TRICKS
 from torch_tricks import cli
@@ -89,13 +90,10 @@ def state(directory):
     )
 
 
-def python(*arguments, **options):
+def python(*arguments, cwd=None, **variables):
     """Runs Python in a fresh process, on the tool of this clone."""
-    command = [sys.executable, *map(str, arguments)]
-    options = {"capture_output": True, "text": True, "env": of_this_clone()} | options
-    return subprocess.run(command, check=False, **options)
+    return call_any(sys.executable, *arguments, cwd=cwd, **OF_THIS_CLONE, **variables)
 
 
-def of_this_clone(**variables):
-    """The environment in which a new process finds the tool of this clone."""
-    return os.environ | {"PYTHONPATH": str(ROOT / "generator")} | variables
+OF_THIS_CLONE = {"PYTHONPATH": str(ROOT / "generator")}
+"""The variables by which a new process finds the tool of this clone."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import yaml
 from footprint import MODULES, footprint, modules
+from processes import call_any
 from rendering import PACKAGE
 from subsets import ROOT, TRICKS, Subset
 from torch_tricks.catalogue import Trick, module_of
@@ -241,7 +242,7 @@ def untidy(suffix: str, text: str) -> list[str]:
 
 
 def dead_code(files: Files) -> Iterator[str]:
-    """Finds definitions and parameters, outside of the tests, that nothing uses."""
+    """Finds definitions, outside of the tests, that nothing uses."""
     code = {
         name: list(map(names_of, statements(text)))
         for name, text in files.items()
@@ -253,8 +254,6 @@ def dead_code(files: Files) -> Iterator[str]:
         for names in parts:
             for defined in names.defined - used:
                 yield f"{name}: nothing uses {defined}"
-            for parameter in names.unused_parameters:
-                yield f"{name}: {parameter}"
 
 
 FOR_OTHERS = frozenset({"forward", "ArrayImages", "read_image"})
@@ -267,6 +266,10 @@ PACKAGES = ("a", 30 * "z")
 
 Where imports are in order with both, and no line wraps with either, no name changes them.
 """
+
+
+UNUSED_PARAMETERS = ("check", "--select", "ARG001,ARG002", "--exclude", "tests")
+"""A command of ruff. Tests have fixtures that they do not read."""
 
 
 class DifferentFiles:
@@ -311,13 +314,8 @@ class DifferentFiles:
 
     def ruff(self, *command: str) -> str:
         """Returns what ruff finds in them, and of which subset each such file is."""
-        result = subprocess.run(
-            [RUFF, *command, "--no-cache", "--quiet", "."],
-            capture_output=True,
-            check=False,
-            cwd=self.directory,
-            encoding="utf-8",
-        )
+        options = ("--no-cache", "--quiet", ".")
+        result = call_any(RUFF, *command, *options, cwd=self.directory)
         said = result.stdout + result.stderr
         paths = set(re.findall(r"[\w/]+\.py", said))
         places = [
@@ -393,11 +391,10 @@ def parse_shell(text: str) -> None:
 
 @dataclass(frozen=True)
 class Names:
-    """The names that a statement reads and defines, and its functions' unused parameters."""
+    """The names that a statement reads, and those that it defines."""
 
     used: frozenset[str]
     defined: frozenset[str]
-    unused_parameters: tuple[str, ...]
 
 
 @cache
@@ -406,7 +403,6 @@ def names_of(statement: str) -> Names:
     return Names(
         frozenset(read_names(tree)),
         frozenset(defined_names(tree)),
-        tuple(unused_parameters(tree)),
     )
 
 
@@ -439,25 +435,6 @@ def is_validator(statement: ast.stmt) -> bool:
     """Tells the methods that pydantic calls."""
     decorators = getattr(statement, "decorator_list", [])
     return any("_validator(" in ast.unparse(decorator) for decorator in decorators)
-
-
-def unused_parameters(tree: ast.AST) -> Iterator[str]:
-    """Finds the parameters that their own function never reads."""
-    for function in ast.walk(tree):
-        if not isinstance(function, ast.FunctionDef) or is_stub(function):
-            continue
-        read = {name for part in function.body for name in read_names(part)}
-        for argument in function.args.posonlyargs + function.args.args:
-            name = argument.arg
-            if name not in {"self", "cls", *read} and not name.startswith("_"):
-                yield f"{function.name} does not use {name}"
-
-
-def is_stub(function: ast.FunctionDef) -> bool:
-    """Tells the methods of a protocol, which have no body."""
-    return isinstance(function.body[-1], ast.Expr) and isinstance(
-        function.body[-1].value, ast.Constant
-    )
 
 
 def text_files(project: Path) -> dict[str, str]:

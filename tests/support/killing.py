@@ -5,13 +5,13 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from processes import call_any
 from torch_tricks.cli import app
 from updating import Files, Project, read_files
 from versions import git
@@ -130,9 +130,7 @@ class Killing:
             return "before" if state == self.before else "after"
         commands = set(re.findall(r"^to go back: (git .*)$", printed, re.MULTILINE))
         assert len(commands) == 1, printed
-        undone = subprocess.run(
-            shlex.split(commands.pop()), cwd=self.path, capture_output=True, check=False
-        )
+        undone = call_any(*shlex.split(commands.pop()), cwd=self.path)
         assert undone.returncode == 0, undone.stderr
         assert self.state() == self.before
         return "undone"

@@ -5,7 +5,6 @@ import math
 import re
 import zlib
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -270,7 +269,6 @@ def read_metrics(directory: Path) -> list[dict[str, object]]:
 
 def train_and_resume(
     run: Run,
-    phase: Callable[[str], AbstractContextManager[None]],
     subset: Subset,
     project: Path,
     directory: Path,
@@ -279,12 +277,10 @@ def train_and_resume(
     """Trains a project, goes on from a checkpoint if it has any, and judges both."""
     if subset.task != TASKS[0]:
         make_shapes_few(project)
-    with phase("train"):
-        train(run, project, *arguments, "--run-dir", directory)
-        check_run(subset, directory)
+    train(run, project, *arguments, "--run-dir", directory)
+    check_run(subset, directory)
     if "resume" in subset.tricks:
-        with phase("resume"):
-            stop_and_resume(run, subset, project, directory, arguments)
+        stop_and_resume(run, subset, project, directory, arguments)
 
 
 def stop_and_resume(
