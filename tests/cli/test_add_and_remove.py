@@ -5,39 +5,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from commands import RECOMMENDED, commit, custom, edit, files, git, notes, run, run_undo
+from commands import commit, custom, edit, files, git, notes, run, run_undo
 from parts import few_of
 from rendering import PACKAGE
 
 NO_PROJECT = (
     "no .copier-answers.yml here or above: cd into a project, or pass --project"
 )
-PARALLEL = custom("amp", parallel="dp")
 NEWER = custom() | {"version": "v0.2.0"}
-LESS_AMP = [name for name in RECOMMENDED if name != "amp"]
 
 
 class TestAddAndRemove:
-    @pytest.mark.parametrize(
-        ("before", "command", "after"),
-        few_of(
-            [
-                ({"preset": "recommended"}, ["remove", "amp"], custom(*LESS_AMP)),
-                (custom(parallel="dp"), ["add", "amp", "parallel"], PARALLEL),
-            ],
-            0,
-        ),
-        ids=str,
-    )
-    def test_gives_what_copier_makes_anew(self, project, fresh, before, command, after):
-        directory = project(**before)
-        before = files(directory)
-        output = run(*command)
-        assert files(directory) == files(fresh(**after))
-        run_undo(output)
-        assert files(directory) == before
-        assert git(directory, "status", "--porcelain", "--ignored") == ""
-
     def test_takes_lists_with_commas(self, project, fresh):
         directory = project(preset="minimal")
         run("add", "swa,amp", "parallel=ddp, mixup")

@@ -18,7 +18,6 @@ from statistics import fmean
 import pytest
 import training
 from rendering import PACKAGE, render_subset
-from subsets import Subset
 from test_covering import ENVIRONMENT, OWN_TESTS, RECOMMENDED, python
 from zygote import Zygote
 
@@ -172,17 +171,3 @@ def test_it_trains(project, zygote):
     found = {f"val_{name}": value for name, value in measured.items()}
     assert found == {name: last[name] for name in last if name.startswith("val_")}
     check_predictions(run, project, measured["error"])
-
-
-@pytest.mark.parametrize("form", ["ddp", "fsdp"])
-def test_two_ranks_agree_with_one(form, tmp_path, zygote):
-    """Also where the last batch has one sample, and a rank has none."""
-    subset = Subset.of("evaluate", "folders", parallel=form)
-    project = render_subset(tmp_path / "project", subset)
-    change_task(project)
-    flags = (*FLAGS, "--max-steps", 4, "--run-dir", "run")
-    result = training.run_ranks(zygote.run, project, *flags, "--batch-size", 7)
-    assert result.returncode == 0, result.stderr
-    last = training.read_metrics(project / "run")[-1]
-    alone = json.loads(runner(zygote, project)("evaluate.py", "run/model.pt", "--json"))
-    assert alone["loss"] == pytest.approx(last["val_loss"], rel=1e-5)

@@ -52,14 +52,6 @@ def test_tricks_are_refused_for_other_tasks(version, task):
     assert questions.read_data([f"task={task}"]) == {TASK: task}
 
 
-def test_a_task_that_does_not_exist_is_refused(version):
-    answers = {"preset": "custom", FORMS: "none", "tricks": []}
-    with pytest.raises(
-        Refusal, match=r'^no choice of task is called "clasification"; '
-    ):
-        version.questions.check(answers | {TASK: "clasification"})
-
-
 @pytest.fixture
 def page(browser, tmp_path):
     """The page of the template."""

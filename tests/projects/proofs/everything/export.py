@@ -7,13 +7,8 @@ import pytest
 import torch
 from leaf_diseases.errors import UserError
 from leaf_diseases.settings import Settings
-from test_export import OwnModel, export_own
+from test_export import export_own
 from torch import Tensor, nn
-
-CPU = torch.device("cpu")
-
-
-BOTH: tuple[export.Format, ...] = ("pt2", "onnx")
 
 
 def test_files_do_not_say_where_they_were_made(

@@ -13,9 +13,6 @@ from leaf_diseases.run_directory import write_config
 from leaf_diseases.settings import Settings, replace
 from test_plateau import settings, stalling
 
-LOSSES = [9.0, 8.0, 8.0, 8.5, 8.0, 7.0, 8.0, 9.0, 8.0, 7.0, 7.0, 6.9999]
-"""They stall for three evaluations, and then for five. Any lower loss counts."""
-
 
 def read_metrics(directory: Path) -> list[dict[str, Any]]:
     lines = (directory / "metrics.jsonl").read_text(encoding="utf-8").splitlines()

@@ -10,9 +10,6 @@ from leaf_diseases.profiling import WAIT, WARM_UP
 from leaf_diseases.settings import Settings, replace
 from test_profiling import steps_of, traced
 
-TRACE = "trace.json.gz"
-
-
 FIRST = WAIT + WARM_UP
 """The first step that is traced, counted from 0."""
 
