@@ -549,25 +549,6 @@ def test_checkpoint_of_a_project_with_other_tricks(
         path = checkpoints(directory)[-1]
 
 
-@pytest.mark.proof
-def test_checkpoints_move_to_other_kernels_and_layouts(folder, hdf5, zygote, tmp_path):
-    """A run moves to the other project and back. Its losses stay close, as sums have another order."""
-    plain = Subset.of("seeding", "resume")
-    others = Subset.of("seeding", "resume", "fused_optimizer", "channels_last")
-    projects = [
-        render_subset(tmp_path / str(subset), subset) for subset in (plain, others)
-    ]
-    flags = training.flags(plain, folder, hdf5)
-    training.train(zygote.run, projects[0], *flags, "--run-dir", tmp_path / "whole")
-    last = tmp_path / "whole"
-    for project, step in zip([*projects, *projects], (None, 2, 4, 6), strict=True):
-        last = goes_on_in_a_new_directory(zygote.run, project, last, step, *flags)
-    runs = (tmp_path / "whole", last)
-    for one, other in zip(*map(training.read_metrics, runs), strict=True):
-        for name in ("train_loss", "val_loss"):
-            assert one[name] == pytest.approx(other[name], rel=1e-4)
-
-
 NOT_LOADED = r"(is damaged|holds \S+, which could run code)"
 
 
