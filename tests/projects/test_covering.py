@@ -22,7 +22,7 @@ from subsets import (
     everything,
     recommended,
 )
-from zygote import OF_MLFLOW, OF_TORCHVISION, WITHOUT_PLUGINS
+from zygote import OF_FEW_CORES, OF_MLFLOW, OF_TORCHVISION, WITHOUT_PLUGINS
 
 TRIPLES = covering_array()
 PAIRS = covering_array(2, SEED_OF_PAIRS)
@@ -47,14 +47,20 @@ def project(subset, tmp_path):
     return render_subset(tmp_path / "project", subset)
 
 
+IGNORED = (OF_FEW_CORES, OF_TORCHVISION, OF_MLFLOW)
+"""Warnings of the libraries and of the machine, which no project causes."""
+
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     **WITHOUT_PLUGINS,
     # Unlike -W, it reaches the processes that torchrun starts, too.
-    "PYTHONWARNINGS": f"error,ignore:{OF_TORCHVISION},ignore:{OF_MLFLOW}",
+    "PYTHONWARNINGS": ",".join(["error", *(f"ignore:{text}" for text in IGNORED)]),
 }
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2)
-OWN_TESTS = ("-q", "-Werror", f"-Wignore:{OF_TORCHVISION}", "-p", "no:cacheprovider")
+OWN_TESTS = (
+    *("-q", "-Werror", "-p", "no:cacheprovider"),
+    *(f"-Wignore:{text}" for text in (OF_FEW_CORES, OF_TORCHVISION)),
+)
 
 
 def python(project, *arguments):

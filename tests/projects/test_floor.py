@@ -17,7 +17,7 @@ from processes import call, call_any
 from rendering import render, render_subset
 from subsets import ROOT, TASKS, covering_array, everything, seeded_forms
 from test_proofs import ALL, add_proofs
-from zygote import OF_TORCH, Zygote
+from zygote import OF_FEW_CORES, OF_TORCH, Zygote
 
 FLOOR_PYTHON = os.environ.get("TORCH_TRICKS_FLOOR_PYTHON")
 NEWEST_TORCH_FLOOR = (2, 9, 0)
@@ -127,12 +127,13 @@ def test_the_tests_of_other_tasks_pass(task, tmp_path, floor_python):
 
 def check_own_tests(project, floor_python, *tests):
     """Runs tests of a project with the oldest versions."""
-    ignored = ("-W", f"ignore:{OF_TORCH}")
+    ignored = [f"-Wignore:{text}" for text in (OF_FEW_CORES, OF_TORCH)]
     command = (floor_python, "-W", "error", "-m", "pytest", "-q", *ignored, *tests)
     said = call(*command, cwd=project, OMP_NUM_THREADS="1")
     assert "skipped" not in said.splitlines()[-1]
 
 
+@pytest.mark.proof
 @needs_floor
 def test_gpu_tests_need_no_more_than_a_project(tmp_path, floor_python):
     """A machine with a GPU may have neither Copier nor the plugins of pytest."""
@@ -145,6 +146,7 @@ def test_gpu_tests_need_no_more_than_a_project(tmp_path, floor_python):
     call(*command, tests, cwd=ROOT, TORCH_TRICKS_RENDERED=str(tmp_path))
 
 
+@pytest.mark.proof
 @needs_floor
 def test_the_environment_holds_the_floors(floor_python):
     program = (

@@ -70,6 +70,9 @@ WITHOUT_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 OF_TORCH = "TypedStorage is deprecated"
 """A warning that torch 2.7 and 2.8 cause themselves when they save sharded checkpoints."""
 
+OF_FEW_CORES = "This DataLoader will create"
+"""A warning of torch where more processes load data than the machine has cores."""
+
 OF_TORCHVISION = "The image decoding"
 """A warning of torchvision 0.29 in each image that it decodes."""
 
@@ -222,6 +225,7 @@ def run_script(project: str, arguments: list[str]) -> int:
     sys.argv = arguments
     warnings.simplefilter("error")
     warnings.filterwarnings("ignore", OF_TORCH)
+    warnings.filterwarnings("ignore", OF_FEW_CORES)
     warnings.filterwarnings("ignore", OF_TORCHVISION)
     warnings.filterwarnings("ignore", OF_MLFLOW)
     try:
