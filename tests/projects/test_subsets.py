@@ -20,10 +20,9 @@ from inspection import (
     DifferentFiles,
     text_files,
 )
-from rendering import render, render_subset
+from rendering import contents, render, render_subset, template_copy
 from subsets import (
     PROOF_SEED,
-    ROOT,
     SEED_OF_PAIRS,
     TASKS,
     TRICKS,
@@ -193,15 +192,12 @@ def test_the_fast_render_is_the_plain_one(tmp_path):
     plain, fast = tmp_path / "plain", tmp_path / "fast"
     answers = {"preset": "everything"}
     data = {"project_name": "Leaf Diseases"} | answers
-    # Outside of git, as the fast one is: else the answers would name a version.
-    template = tmp_path / "template"
-    shutil.copytree(ROOT / "template", template / "template")
-    shutil.copy(ROOT / "copier.yml", template)
     subprocess.run(
         [
             *(RUFF.with_name("copier"), "copy", "--defaults", "--quiet"),
             *(f"--data={name}={value}" for name, value in data.items()),
-            *(template, plain),
+            # Outside of git: else the answers would name a version.
+            *(template_copy(), plain),
         ],
         check=True,
     )
@@ -209,18 +205,6 @@ def test_the_fast_render_is_the_plain_one(tmp_path):
         shutil.rmtree(fast, ignore_errors=True)
         render(fast, answers)
         assert contents(fast) == contents(plain)
-
-
-def contents(project: Path) -> dict[str, tuple[int, bytes]]:
-    """Modes and bytes of all files, where the answers do not say where they came from."""
-    return {
-        str(path.relative_to(project)): (
-            path.stat().st_mode,
-            re.sub(rb"_src_path: .*", b"", path.read_bytes()),
-        )
-        for path in project.rglob("*")
-        if path.is_file()
-    }
 
 
 @pytest.fixture(scope="session")

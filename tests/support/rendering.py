@@ -94,6 +94,17 @@ def render_version(
     return destination
 
 
+def contents(project: Path) -> dict[str, tuple[int, bytes]]:
+    """Modes and bytes of all files, and modes of all folders, so that an empty folder counts."""
+    return {
+        path.relative_to(project).as_posix(): (
+            path.stat().st_mode,
+            b"" if path.is_dir() else path.read_bytes(),
+        )
+        for path in project.rglob("*")
+    }
+
+
 def load_module(project: Path, name: str) -> ModuleType:
     """Imports a module of a project that imports none of the others."""
     path = project / PACKAGE / f"{name}.py"

@@ -8,23 +8,12 @@ from pathlib import Path
 
 import pytest
 from parts import few_of
-from rendering import all_answers, render, render_version, render_with_copier
+from rendering import all_answers, contents, render, render_version, render_with_copier
 from subsets import ROOT, TASKS, TRICKS, covering_array
 from torch_tricks.catalogue import own_questions
 from torch_tricks.conditions import UnknownConstruct, files_in, read_template
 
 PRESETS = ("minimal", "recommended", "everything")
-
-
-def contents(project: Path) -> dict[str, tuple[int, bytes]]:
-    """Modes and bytes of all files, and modes of all folders, so that an empty folder counts."""
-    return {
-        path.relative_to(project).as_posix(): (
-            path.stat().st_mode,
-            b"" if path.is_dir() else path.read_bytes(),
-        )
-        for path in project.rglob("*")
-    }
 
 
 def check(answers: dict[str, object], directory: Path) -> None:
