@@ -80,6 +80,7 @@ ROWS = covering_array()[:12]
 
 
 @pytest.mark.proof
+@pytest.mark.share
 @needs_floor
 @pytest.mark.parametrize("subset", ROWS, ids=str)
 def test_a_subset_trains_and_resumes(subset, tmp_path, floor_zygote, folder, hdf5):

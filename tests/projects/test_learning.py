@@ -46,7 +46,10 @@ def last_of(metric, tmp_path, *flags, **answers):
     ("preset", "flags", "accuracy"),
     [
         ("everything", ("--epochs", "3", "--eval-every", "3", *QUICK), 0.98),
-        ("recommended", ("--epochs", "2", "--eval-every", "2"), 0.99),
+        pytest.param(
+            *("recommended", ("--epochs", "2", "--eval-every", "2"), 0.99),
+            marks=pytest.mark.share,
+        ),
         pytest.param(
             *("everything", ("--epochs", "7", "--eval-every", "7", *QUICK), 0.99),
             marks=pytest.mark.share,
@@ -65,7 +68,7 @@ def test_mnist_is_learned(tmp_path, mnist, preset, flags, accuracy):
     ("task", "metric", "flags", "least"),
     [
         ("classification", "accuracy", (), 0.95),
-        ("multilabel", "map", (), 0.97),
+        pytest.param("multilabel", "map", (), 0.97, marks=pytest.mark.share),
         # A model that finds the background alone has 0.12 to 0.14.
         ("segmentation", "mean_iou", ("--epochs", "2"), 0.25),
         pytest.param("segmentation", "mean_iou", (), 0.85, marks=pytest.mark.share),

@@ -69,6 +69,7 @@ def test_processes_share_one(sweep, tmp_path):
     assert best["data_dir"] == str(tmp_path / "bäume")
 
 
+@pytest.mark.share
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_stopped_one_goes_on(sweep, tmp_path, number):
     process = sweep()

@@ -101,6 +101,7 @@ def test_killed_ranks_start_again(kind, launch, unbroken, tmp_path):
 
 
 @pytest.mark.proof
+@pytest.mark.share
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_rank_that_hangs_ends_the_run(kind, launch, tmp_path):
     result = launch(kind, tmp_path / "run", "--timeout", 5, events="hang:1:4")
@@ -127,6 +128,7 @@ def test_an_unreadable_image_is_named_with_the_rank(launch, folder, tmp_path):
 
 
 @pytest.mark.proof
+@pytest.mark.share
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_refusal_of_all_ranks_is_one_line(kind, launch, tmp_path):
     result = launch(kind, tmp_path / "run", "--batch-size", 1)
@@ -168,6 +170,7 @@ def errors(text):
 
 
 @pytest.mark.proof
+@pytest.mark.share
 @pytest.mark.parametrize(
     ("kind", "event", "name"),
     [("ddp", "terminate", "SIGTERM"), ("fsdp", "interrupt", "SIGINT")],
@@ -233,6 +236,7 @@ def family(process):
 
 
 @pytest.mark.proof
+@pytest.mark.share
 @pytest.mark.parametrize("kind", ["none", *KINDS])
 def test_a_signal_to_all_processes_loses_no_step(kind, begin, tmp_path):
     """As systemd sends it, and Slurm: data loading processes and torchrun get it too."""
