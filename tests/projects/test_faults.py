@@ -375,7 +375,7 @@ def test_signal_on_the_command_line(number, zygote, folder, hdf5, tmp_path):
 @pytest.mark.proof
 def test_terminal_closes(project, flags, zygote, tmp_path):
     """Printing fails from then on, but the checkpoint is still saved."""
-    flags = (*flags, "--epochs", 6, "--log-every", 1)
+    flags = (*flags, "--epochs", 12, "--log-every", 1)
     training.train(zygote.run, project, *flags, "--run-dir", tmp_path / "whole")
     directory = tmp_path / "run"
     child, terminal = pty.fork()
@@ -384,7 +384,7 @@ def test_terminal_closes(project, flags, zygote, tmp_path):
         os.chdir(project)
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         os.execve(sys.executable, [sys.executable, "train.py", *arguments], environment)
-    while not (directory / "checkpoints/step-00000004.pt").exists():
+    while not checkpoints(directory):
         os.read(terminal, 2**16)
     os.close(terminal)
     _, status = os.waitpid(child, 0)
