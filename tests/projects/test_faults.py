@@ -399,7 +399,7 @@ def test_terminal_closes(project, flags, zygote, tmp_path):
     ("seed", "flips"),
     [
         (0, 100),
-        pytest.param(PROOF_SEED, 1500, marks=pytest.mark.proof),
+        pytest.param(PROOF_SEED, 1500, marks=[pytest.mark.proof, pytest.mark.share]),
         pytest.param(PROOF_SEED, 4000, marks=[pytest.mark.proof, pytest.mark.share]),
     ],
     ids=["hundreds", "more", "thousands"],
