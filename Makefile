@@ -31,7 +31,7 @@ PYTEST = .venv/bin/python -m pytest -n auto --dist worksteal -rs $(PYTEST_FLAGS)
 installed:
 	$(MAKE) --jobs=2 .venv/installed .venv-floor/installed
 
-# One of each kind, in five minutes on two cores.
+# One of each kind.
 test: .venv/installed
 	$(MAKE) lint
 	$(PYTEST) -m "not proof"
