@@ -10,16 +10,17 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import copier
 import yaml
 from address import ADDRESS, is_published
 from rendering import PACKAGE, PROJECT
 from subsets import ROOT
-from torch_tricks.catalogue import read_catalogue
+from torch_tricks.catalogue import read_catalogue, read_questions
 from torch_tricks.questions import Questions
 from versions import git
 
@@ -115,26 +116,20 @@ def surface(template: Path, project: Path) -> Surface:
     [checkpoint] = (project / PACKAGE).rglob("checkpoint.py")
     text = checkpoint.read_text("utf-8")
     [number] = re.findall(r"^FORMAT = (\d+)$", text, re.MULTILINE)
-    text = (template / "copier.yml").read_text("utf-8")
-    questions = Questions(
-        {name: row for name, row in yaml.safe_load(text).items() if name[0] != "_"}
-    )
+    raw = read_questions(template)
+    questions = Questions({name: row for name, row in raw.items() if name[0] != "_"})
     return Surface(
         frozenset(files),
         frozenset(fields),
         frozenset(questions.asked),
-        frozenset(names_in_answers(text)),
+        frozenset(names_in_answers(raw)),
         int(number),
     )
 
 
-def names_in_answers(questions: str) -> Iterator[str]:
-    """Yields what the answers of a project may hold: names of tricks, and their forms.
-
-    Args:
-        questions: the text of a version's copier.yml.
-    """
-    for name, trick in read_catalogue(yaml.safe_load(questions)).items():
+def names_in_answers(questions: Mapping[str, Any]) -> Iterator[str]:
+    """Yields what the answers of a project may hold: names of tricks, and their forms."""
+    for name, trick in read_catalogue(questions).items():
         yield name
         yield from (f"{name}={form}" for form in trick.choices)
 
@@ -144,16 +139,28 @@ def lost_names(root: Path) -> Iterator[str]:
 
     Whatever number goes up: Copier forgets the whole list of a project that has one.
     """
-    text = (root / "copier.yml").read_text("utf-8")
-    known = set(names_in_answers(text))
+    known = set(names_in_answers(read_questions(root)))
     for tag in released(root):
-        for name in names_in_answers(git(root, "show", f"{tag}:copier.yml")):
+        with tempfile.TemporaryDirectory() as directory:
+            extract(root, tag, Path(directory))
+            names = [*names_in_answers(read_questions(Path(directory)))]
+        for name in names:
             if name not in known:
                 known.add(name)
                 yield (
                     f"{tag} has the trick {name}, and projects may have it in their "
                     "answers: a name stays for good"
                 )
+
+
+def extract(root: Path, ref: str, directory: Path) -> None:
+    """Writes the template as it is at a tag or commit."""
+    archive = subprocess.run(
+        ["git", "-C", root, "archive", ref, "copier.yml", "template"],
+        capture_output=True,
+        check=True,
+    )
+    subprocess.run(["tar", "-x", "-C", directory], input=archive.stdout, check=True)
 
 
 def bump_problems(
@@ -304,12 +311,7 @@ def compared_problems(old: str, version: str, directory: Path) -> Iterator[str]:
     for ref in (old, "HEAD"):
         template = directory / ref / "template-of-version"
         template.mkdir(parents=True)
-        archive = subprocess.run(
-            ["git", "-C", ROOT, "archive", ref, "copier.yml", "template"],
-            capture_output=True,
-            check=True,
-        )
-        subprocess.run(["tar", "-x", "-C", template], input=archive.stdout, check=True)
+        extract(ROOT, ref, template)
         surfaces.append(surface(template, directory / ref / "project"))
     entry = read_changelog((ROOT / "CHANGELOG.md").read_text("utf-8"))[0]
     yield from bump_problems(*surfaces, step(parse(old), parse(version)), entry)

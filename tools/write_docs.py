@@ -258,7 +258,8 @@ def parts_shown(text: str) -> str:
 
 def section_of(trick: Trick) -> Path:
     """Returns the file with what the README of a project says of a trick."""
-    return ROOT / "template/readme-sections" / f"{trick.name}.md.jinja"
+    folder = ROOT / "template" / f"{{{{ trick.{trick.name} }}}}"
+    return folder / "readme_section.md.jinja"
 
 
 def written_section(trick: Trick, text: str) -> str:

@@ -1,13 +1,14 @@
 """The catalogue: a row of metadata for each trick.
 
-It is a hidden question of `copier.yml`. The comments there explain the entries of a row.
+A row is a file in the folder of the trick, and `copier.yml` makes a hidden question of all. The
+comments there explain the entries of a row.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 
@@ -97,7 +98,7 @@ def read_catalogue(questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Tric
             some = [choice for choice in every if choice in row.get(entry, every)]
             if some != every:
                 works_with[question] = tuple(some)
-        trick = Trick(name=name, **values)
+        trick = Trick(**values | {"name": name})
         texts = (trick.title, trick.buys, trick.group, trick.source, trick.wants, name)
         lists = (
             trick.goes_with,
@@ -124,25 +125,65 @@ def own_catalogue() -> dict[str, Trick]:
 @cache
 def own_questions() -> dict[str, Any]:
     """Returns the questions of the built-in template."""
-    return parse_questions(own_file("copier.yml").read_bytes())
+    return read_questions(own_file("copier.yml").parent)
 
 
-def parse_questions(content: bytes) -> dict[str, Any]:
+def read_questions(root: Path) -> dict[str, Any]:
+    """Reads the questions of a template in a folder.
+
+    Raises:
+        ValueError, TypeError: `copier.yml` holds no questions.
+    """
+    paths = (root / "copier.yml", *root.glob("template/*/row.yml"))
+    return parse_questions(
+        {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
+    )
+
+
+def parse_questions(files: Mapping[str, bytes]) -> dict[str, Any]:
     """Parses a `copier.yml`: questions, and settings of Copier.
+
+    Args:
+        files: its content and that of the files that it includes, by path.
 
     Raises:
         ValueError, TypeError: the file holds no questions.
     """
     import yaml
 
+    # The loader in C, if it exists, takes a twentieth of the time.
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        """Reads `!include`, as Copier does."""
+
+    def include(loader: Any, node: Any) -> list[Any]:
+        pattern = str(node.value)
+        return [
+            yaml.load(content, Loader)
+            for path, content in sorted(files.items())
+            if path.count("/") == pattern.count("/") and PurePath(path).match(pattern)
+        ]
+
+    Loader.add_constructor("!include", include)
     try:
-        # The loader in C, if it exists, takes a twentieth of the time.
-        raw = yaml.load(content, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        documents = [*yaml.load_all(files["copier.yml"], Loader)]
     except yaml.YAMLError as error:
         raise ValueError(f"copier.yml cannot be read: {error}") from error
-    if not isinstance(raw, dict):
+    if not all(isinstance(document, dict) for document in documents):
         raise TypeError("copier.yml holds no questions")
-    return raw
+    return with_catalogue({k: v for d in documents for k, v in d.items()})
+
+
+def with_catalogue(questions: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns questions with the rows of all tricks as default of `catalogue`, as Jinja has it."""
+    if not isinstance(questions.get("catalogue", {}).get("default"), str):
+        return dict(questions)  # Older templates have the rows in copier.yml.
+    rows = {row["name"]: row for row in questions["rows"]["default"]}
+    catalogue = {
+        name: {**rows[name], "group": group}
+        for group, names in questions["groups"]["default"].items()
+        for name in names
+    }
+    return {**questions, "catalogue": {**questions["catalogue"], "default": catalogue}}
 
 
 def own_file(name: str) -> Path:

@@ -1,9 +1,10 @@
 """Fast rendering: the template as blocks of lines with conditions.
 
 In a template every tag is an `if`, `elif`, `else` or `endif` alone on its line, and depends only
-on the choices. One `for` loops over the tricks, and includes the section of each. So a file is a
-list of blocks of lines with conditions, and rendering selects blocks. The result equals Copier's to
-the byte, in a hundredth of the time; a test compares both for every construct of the template.
+on the choices. One `for` loops over the tricks, and includes the section of each. A folder has the
+name of a trick, a task, a form or a part, which is its condition. So a file is a list of blocks of
+lines with conditions, and rendering selects blocks. The result equals Copier's to the byte, in a
+hundredth of the time; a test compares both for every construct of the template.
 
 A template may be untrusted. No code of the template runs: conditions consist of the few operations
 in `ASKED`, placeholders are expressions of a fixed set, and files stay inside the project. Anything
@@ -143,19 +144,18 @@ def read_template(files: Mapping[str, File], questions: Mapping[str, Any]) -> Te
         if isinstance(question, dict) and question.get("type") == "bool"
     }
     excluded = questions.get("_exclude", [])
-    if excluded not in ([], [f"/{SECTIONS}"]):
+    if excluded not in ([], [f"/{name}" for name in EXCLUDED]):
         raise UnknownConstruct(f"_exclude: {excluded}")
-    reader = Reader(files, rows, computed)
-    sources = (
-        reader.source(path)
-        for path in sorted(files)
-        if not (excluded and path.startswith(f"{SECTIONS}/"))
-    )
-    return Template(tuple(sources), computed, tuple(choice_questions(questions)))
+    part = questions.get("part", {}).get("default", "")
+    parts = {name: asked for name, asked in PART.findall(part)}
+    reader = Reader(files, rows, computed, parts)
+    sources = map(reader.source, sorted(files))
+    kept = (s for s in sources if not excluded or s.target not in EXCLUDED)
+    return Template(tuple(kept), computed, tuple(choice_questions(questions)))
 
 
-SECTIONS = "readme-sections"
-"""The folder of the sections that README.md.jinja includes. No project has it."""
+ROW, SECTION = EXCLUDED = ("row.yml", "readme_section.md")
+"""Files in the folder of a trick that no project has: its row, and its section of the README."""
 
 OF_ROWS = re.compile(
     r"catalogue\.items\(\) \| selectattr\('0', 'in', chosen\) "
@@ -173,7 +173,18 @@ def computed_condition(default: str, catalogue: Mapping[str, Any]) -> str:
     return expression
 
 
-PART = re.compile(r"\{% if (?P<condition>.*?) %\}(?P<name>.*)\{% endif %\}(?P<rest>.*)")
+PART = re.compile(r"(?m)^(\w+): \"\{\{ '\.' if (.+) else '' \}\}\"$")
+"""Matches a part in `copier.yml`, with its condition."""
+
+FOLDER = re.compile(r"\{\{ (trick|task_is|form|part)\.(\w+) \}\}")
+"""Matches a folder that has a condition."""
+
+CONDITIONS = {
+    "trick": '"{}" in chosen',
+    "task_is": 'task == "{}"',
+    "form": 'parallel == "{}"',
+}
+"""Conditions of folders, but for those of parts."""
 
 
 def place_of(source: Source, answers: Mapping[str, Any]) -> str:
@@ -183,10 +194,9 @@ def place_of(source: Source, answers: Mapping[str, Any]) -> str:
         UnknownConstruct: the path is outside of the project, in `.git`, or excluded.
     """
     place = fill(source.target, answers)
-    parts = place.split("/")
-    if parts[0] == SECTIONS:
+    if place in EXCLUDED:
         raise UnknownConstruct(f"{source.path} would be {place}")
-    for part in parts:
+    for part in place.split("/"):
         if part in ("", ".", "..") or part.lower() == ".git" or "\\" in part:
             raise UnknownConstruct(f"{source.path} would be {place}")
     return place
@@ -205,7 +215,7 @@ STRIPS = re.compile(r"-\}\}(?!\n?\Z)")
 
 TAG = re.compile(r"\s*\{% (if|elif|else|endif|for|endfor|include)\b ?(.*?) ?%\}\n?")
 LOOP = "name in chosen"
-SECTION = f'"template/{SECTIONS}/" ~ name ~ ".md.jinja"'
+INCLUDED = f'"template/{{{{ trick." ~ name ~ " }}}}/{SECTION}{SUFFIX}"'
 """The include of a trick's section in the loop."""
 
 
@@ -216,18 +226,17 @@ class Reader:
     files: Mapping[str, File]
     catalogue: Mapping[str, Any]
     computed: Mapping[str, str]
+    parts: Mapping[str, str]
+    """Parts that several tricks share, with their conditions."""
 
     def source(self, path: str) -> Source:
-        """Parses one file: the parts of its path, and its blocks."""
+        """Parses one file: its folders, and its blocks."""
         condition: list[tuple[str, bool]] = []
         parts = []
         for part in path.split("/"):
-            if found := PART.fullmatch(part):
-                condition.append((found["condition"], True))
-                # If the condition is false, no name may be left.
-                if found["rest"] not in ("", SUFFIX):
-                    raise UnknownConstruct(path)
-                part = found["name"] + found["rest"]
+            if found := FOLDER.fullmatch(part):
+                condition.append((self.condition(*found.groups()), True))
+                continue
             if UNREAD.search(PLACE.sub("", part)):
                 raise UnknownConstruct(path)
             parts.append(part)
@@ -242,9 +251,17 @@ class Reader:
         target = target.removesuffix(SUFFIX)
         return Source(path, tuple(condition), target, blocks, executable)
 
+    def condition(self, kind: str, name: str) -> str:
+        """Returns the condition of a folder."""
+        if kind == "part":
+            if name not in self.parts:
+                raise UnknownConstruct(f"part.{name}")
+            return self.parts[name]
+        return CONDITIONS[kind].format(name)
+
     def section(self, name: str) -> Iterator[Block]:
         """Yields the blocks of a trick's section."""
-        path = f"{SECTIONS}/{name}.md.jinja"
+        path = f"{{{{ trick.{name} }}}}/{SECTION}{SUFFIX}"
         if path not in self.files or "-}}" in self.text(path):
             raise UnknownConstruct(path)
         yield from Lines(self, path, split(self.text(path))).blocks()
@@ -295,7 +312,7 @@ class Lines:
                 first = None
             if tag[1] == "for" and tag[2] == LOOP:
                 loop = index + 1
-            elif tag[1] == "include" and tag[2] == SECTION and name is not None:
+            elif tag[1] == "include" and tag[2] == INCLUDED and name is not None:
                 yield from under(stack, self.reader.section(name))
             elif not change(stack, *tag.groups()):
                 raise self.unknown(index)

@@ -29,7 +29,7 @@ from torch_tricks.store import Store, address_of
 from torch_tricks.template import Rendering
 
 KNOWN = ("_subdirectory", "_envops", "choice_questions", "choice_answers")
-KNOWN += ("refusals", "preset_tricks", "chosen")
+KNOWN += ("refusals", "preset_tricks", "chosen", "trick", "task_is", "form")
 """Entries that must equal the built-in template's, for this module and `conditions.choose`."""
 
 FREE = {"help", "placeholder", "default"}
@@ -128,8 +128,9 @@ def from_files(files: Mapping[str, File], name: str) -> Version | None:
     # With these, a checkout differs from the stored bytes.
     if any(path.endswith(".gitattributes") for path in inside):
         return None
+    contents = {path: file.content for path, file in files.items()}
     try:
-        raw, own = parse_questions(files["copier.yml"].content), own_questions()
+        raw, own = parse_questions(contents), own_questions()
         settings = {name for name in raw if name.startswith("_")} - {*OF_NO_MATTER}
         settings.update(KNOWN, choice_questions(own))
         if any(raw.get(name) != own.get(name) for name in settings):

@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from torch_tricks.catalogue import own_file
+from torch_tricks.catalogue import own_file, with_catalogue
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, check_not_bare, git, reason
 from torch_tricks.questions import LIST, Questions
@@ -140,7 +140,7 @@ def render(
         if folder.is_dir():
             check_not_bare(folder)
     worker, notes = _run_copier(source, version, directory, data, ask, project, files)
-    questions = _checked(Questions(worker.template.questions_data), source)
+    questions = _checked(worker.template.questions_data, source)
     answers, file = dict(worker.answers.combined), directory / ANSWERS_FILE
     # With a preset, Copier has an empty list.
     answers[LIST] = [name for name in questions.listable if name in answers["chosen"]]
@@ -148,16 +148,17 @@ def render(
     return Rendering(directory, answers, recorded, questions, notes)
 
 
-def _checked(questions: Questions, source: str) -> Questions:
+def _checked(raw: Mapping[str, Any], source: str) -> Questions:
     """Returns the questions of a template after a check.
 
     Raises:
         Refusal: the template is not torch-tricks.
     """
     try:
-        if {"preset", "chosen"} <= questions.raw.keys() and questions.tricks:
+        questions = Questions(with_catalogue(raw))
+        if {"preset", "chosen"} <= raw.keys() and questions.tricks:
             return questions
-    except (AttributeError, TypeError):
+    except (AttributeError, LookupError, TypeError):
         pass
     raise Refusal(
         f"{source} is not torch-tricks, as it has no preset or tricks: give --template another "
@@ -180,8 +181,11 @@ def ask_own(
     """
     # Renders nothing, outside of git, so that Copier does not need git.
     questions = directory.with_name("questions")
-    (questions / "template").mkdir(parents=True)
-    copyfile(own_file("copier.yml"), questions / "copier.yml")
+    root = own_file("copier.yml").parent
+    for path in (root / "copier.yml", *root.glob("template/*/row.yml")):
+        copy = questions / path.relative_to(root)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copyfile(path, copy)
     worker, _ = _run_copier(str(questions), None, directory, data, ask, None, False)
     return dict(worker.answers.combined)
 

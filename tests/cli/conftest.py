@@ -43,8 +43,8 @@ def strict(hub, tmp_path_factory):
         ("mixup", "excludes: [accumulation]"),
         ("prefetcher", "forms: [ddp, fsdp]"),
     ):
-        row = f"    {name}:\n      title:"
-        edit(work / "copier.yml", row, f"    {name}:\n      {binding}\n      title:")
+        row = work / "template" / f"{{{{ trick.{name} }}}}" / "row.yml"
+        row.write_text(f"{row.read_text()}{binding}\n")
     commit(work)
     git(work, "tag", "v0.2.0")
     bare = hub / versions.REPOSITORY.replace("torch-tricks", "strict-tricks")

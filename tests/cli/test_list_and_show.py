@@ -5,10 +5,10 @@ import os
 import re
 
 import pytest
-import yaml
 from commands import RECOMMENDED, commit, custom, git, run
 from parts import few_of
-from subsets import ROOT, TASKS, TRICKS
+from subsets import TASKS, TRICKS
+from torch_tricks.catalogue import own_questions
 from torch_tricks.errors import Refusal
 from torch_tricks.questions import Questions
 from versions import NEW_TRICK, REPOSITORY
@@ -17,7 +17,7 @@ from versions import NEW_TRICK, REPOSITORY
 class TestChoices:
     """A trick that comes in several forms, with a question of its own."""
 
-    QUESTIONS = Questions(yaml.safe_load((ROOT / "copier.yml").read_text("utf-8")))
+    QUESTIONS = Questions(own_questions())
 
     @pytest.mark.parametrize(
         ("before", "take", "leave", "after"),

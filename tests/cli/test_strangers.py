@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import write_page
 import yaml
-from commands import commit, git
+from commands import commit, copy_questions, git
 from parts import few_of
 from subsets import ROOT
 from torch_tricks import cli
-from torch_tricks.catalogue import parse_questions
+from torch_tricks.catalogue import read_questions
 from torch_tricks.conditions import UnknownConstruct, files_in, read_template
 from typer.testing import CliRunner
 
@@ -70,7 +70,7 @@ def in_questions(name, entry, text):
 
     def attack(work):
         path = work / "copier.yml"
-        raw = yaml.safe_load(path.read_text("utf-8"))
+        raw = read_questions(ROOT)
         raw[name] = {**raw[name], entry: text} if entry else text
         path.write_text(yaml.safe_dump(raw, sort_keys=False), encoding="utf-8")
 
@@ -88,9 +88,11 @@ def link(name, target):
 
 def linked_section(work):
     """The loop includes a file from outside the template."""
-    section = '{% include "template/readme-sections/" ~ name ~ ".md.jinja" %}'
+    section = (
+        '{% include "template/{{ trick." ~ name ~ " }}/readme_section.md.jinja" %}'
+    )
     write(work, "template/README.md.jinja", LOOP.replace(HEADING, f"\n{section}"))
-    link("readme-sections/folders.md.jinja", "../../../../secret/key")(work)
+    link("{{ trick.folders }}/readme_section.md.jinja", "../../../../secret/key")(work)
 
 
 def smudge(work):
@@ -110,13 +112,11 @@ ATTACKS = {
     "shell in a condition": anywhere(f"{{% if {SHELL} %}}\na\n{{% endif %}}\n"),
     "shell in a tag": anywhere(f"{{% set x = {SHELL} %}}\n"),
     "shell in a path": at(f"{{{{ {SHELL.replace('/', '')} }}}}.txt"),
-    "above by a condition": at('{% if "folders" in chosen %}..{% endif %}/planted'),
+    "above by a condition": at("{{ trick.folders }}./planted"),
     "above by a name": at("{{ project_name }}/planted"),
     "above by words": at("{{ description }}/planted"),
-    "absolute": at('{% if "folders" in chosen %}{{ author }}{% endif %}/planted'),
-    "into git's folder": at(
-        '{% if "folders" in chosen %}.git{% endif %}/hooks/pre-commit'
-    ),
+    "absolute": at("{{ trick.folders }}/{{ author }}/planted"),
+    "into git's folder": at("{{ trick.folders }}/.git/hooks/pre-commit"),
     "a link to a folder": link("out", "../../../secret"),
     "a link to a file": link("README.txt.jinja", "../../../secret/key"),
     "a link to a section": linked_section,
@@ -162,7 +162,7 @@ def stranger(attack, tmp_path, monkeypatch):
     work = tmp_path / "room" / "project"
     write(work, "template/README.md.jinja", LOOP)
     write(work, "template/{{ _copier_conf.answers_file }}.jinja", ANSWERS)
-    shutil.copy(ROOT / "copier.yml", work)
+    copy_questions(work)
     git(work, "init", "--quiet")
     ATTACKS[attack](work)
     commit(work)
@@ -250,7 +250,7 @@ def test_no_program_that_a_bare_repository_names_runs(name, tmp_path, monkeypatc
     work, project, ran = tmp_path / "work", tmp_path / "project", tmp_path / "ran"
     bare = project / name
     write(work, "template/README.md.jinja", LOOP)
-    shutil.copy(ROOT / "copier.yml", work)
+    copy_questions(work)
     answers = {"_src_path": name, "_commit": "HEAD", "project_name": "Leaves"}
     write(work, ".copier-answers.yml", yaml.safe_dump(answers))
     write(work, ".gitattributes", "* filter=shell\n")
@@ -281,7 +281,7 @@ def test_no_program_that_a_bare_repository_names_runs(name, tmp_path, monkeypatc
 @pytest.mark.parametrize("attack", few_of(ATTACKS, *range(0, len(ATTACKS), 4)))
 def test_the_page_is_not_built_of_it(stranger):
     try:
-        raw = parse_questions((stranger / "copier.yml").read_bytes())
+        raw = read_questions(stranger)
         write_page.read(read_template(files_in(stranger / "template"), raw), raw)
     except (KeyError, TypeError, UnknownConstruct, ValueError):
         pass

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 import release
 from address import ADDRESS, REPOSITORY, is_published
+from commands import copy_questions
 from release import Entry, Surface, read_changelog
 from release_notes import notes
 from subsets import ROOT
 from versions import NEW_TRICK, git
-from versions import replace as replace_text
 
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 BEFORE = Surface(
@@ -135,23 +135,24 @@ def test_a_released_name_of_a_trick_never_changes():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "lost"),
+    ("trick", "old", "new", "lost"),
     [
-        ("\n    swa:\n", "\n    weight_averaging:\n", "swa"),
-        ("choices: [dp, ddp, fsdp]", "choices: [dp, ddp, fsdp2]", "parallel=fsdp"),
+        ("swa", "swa", "weight_averaging", "swa"),
+        ("parallel", "[dp, ddp, fsdp]", "[dp, ddp, fsdp2]", "parallel=fsdp"),
     ],
 )
-def test_a_name_that_has_changed_is_refused(old, new, lost, tmp_path):
+def test_a_name_that_has_changed_is_refused(trick, old, new, lost, tmp_path):
     """Also many versions later, and once for all of them."""
-    path = tmp_path / "copier.yml"
-    path.write_text((ROOT / "copier.yml").read_text("utf-8"), "utf-8")
+    copy_questions(tmp_path)
     git(tmp_path, "init", "--quiet")
     for tag in ("v0.1.0", "v0.2.0"):
         git(tmp_path, "add", "--all")
         git(tmp_path, "commit", "--quiet", "--allow-empty", f"--message={tag}")
         git(tmp_path, "tag", tag)
     assert list(release.lost_names(tmp_path)) == []
-    replace_text(tmp_path, "copier.yml", old, new)
+    for name in ("copier.yml", f"template/{{{{ trick.{trick} }}}}/row.yml"):
+        path = tmp_path / name
+        path.write_text(path.read_text("utf-8").replace(old, new), "utf-8")
     git(tmp_path, "commit", "--quiet", "--all", "--message=v0.3.0")
     git(tmp_path, "tag", "v0.3.0")
     [problem] = release.lost_names(tmp_path)

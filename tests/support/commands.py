@@ -33,6 +33,14 @@ def commit(directory, message="Work"):
     git(directory, "commit", "--quiet", "--message", message)
 
 
+def copy_questions(work):
+    """Copies what the template asks: copier.yml, and the rows of the tricks."""
+    for path in (ROOT / "copier.yml", *ROOT.glob("template/*/row.yml")):
+        copy = work / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
+
+
 def begin(work):
     """Makes a repository of the template as it is here, as v0.1.0."""
     shutil.copytree(ROOT / "template", work / "template")

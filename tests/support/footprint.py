@@ -50,9 +50,12 @@ def modules(task: str = TASKS[0]) -> dict[str, list[str]]:
     """Returns the modules of a task that come with one trick alone, by its name, as `optim/swa`."""
     found: dict[str, list[str]] = {}
     for source in own_template().sources:
-        asked = source.condition[-1][0] if source.condition else "True"
-        left = simplified(parse(asked), {TASK: task})
-        asked = "" if isinstance(left, bool) else ast.unparse(left)
+        left = [simplified(parse(ask), {TASK: task}) for ask, _ in source.condition]
+        asked = " and ".join(
+            str(ask) if ask is False else ast.unparse(ask)
+            for ask in left
+            if ask is not True
+        )
         path = re.fullmatch(
             r"\{\{ package_name \}\}/(.*(?<!__init__))\.py", source.target
         )

@@ -174,7 +174,8 @@ def questions_kept() -> Iterator[None]:
     load = copier._template.load_template_config
 
     def load_once(path: Path, quiet: bool = False) -> dict[str, Any]:
-        text = path.read_bytes()
+        rows = sorted(path.parent.glob("template/*/row.yml"))
+        text = b"".join(each.read_bytes() for each in (path, *rows))
         if text not in _configurations:
             _configurations[text] = load(path, quiet)
         return copy.deepcopy(_configurations[text])

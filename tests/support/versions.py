@@ -70,19 +70,27 @@ def before_practices(tree: Path) -> None:
     No task is asked for: all projects are of the first.
     """
     text = (tree / "copier.yml").read_text(encoding="utf-8")
-    text = re.sub(r"^( {6}tasks: .*| {4}task: tasks)\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^    task: tasks\n", "", text, flags=re.MULTILINE)
     hidden = "task:\n  type: str\n  when: false\n  default: classification\n"
     text = re.sub(r"^task:\n(  .*\n)+", hidden, text, flags=re.MULTILINE)
     for name in PRACTICES:
-        text = re.sub(rf"^    {name}:\n(?:      .*\n)+", "", text, flags=re.MULTILINE)
+        text = re.sub(rf"(?<=[\[ ]){name}(, |(?=\]))", "", text)
         text = text.replace(f"'{name}' in chosen", "true")
     (tree / "copier.yml").write_text(text, encoding="utf-8")
     template = tree / "template"
-    for path in sorted(template.rglob("*"), reverse=True):
+    for path in sorted(template.rglob("*")):
         if path.is_file():
             text = path.read_text(encoding="utf-8")
+            if path.name == "row.yml":
+                text = re.sub(r"^tasks: .*\n", "", text, flags=re.MULTILINE)
             path.write_text(always(text), encoding="utf-8")
-            path.rename(path.with_name(always(path.name)))
+            place = re.sub(
+                rf"\{{\{{ trick\.({'|'.join(PRACTICES)}) \}}\}}/", "", str(path)
+            )
+            Path(place).parent.mkdir(parents=True, exist_ok=True)
+            path.rename(place)
+    for name in ("row.yml", "readme_section.md.jinja"):
+        (template / name).unlink()
 
 
 def always(text: str) -> str:
@@ -104,12 +112,11 @@ NEW_TRICK = "sign_gradients"
 """A trick that will never be in the template, so that no real one is in its way."""
 
 ROW = f"""\
-    {NEW_TRICK}:
-      title: Signs of gradients
-      buys: steps of one size
-      group: Generalise better
-      source: https://arxiv.org/abs/1802.04434
-      recommended: true
+name: {NEW_TRICK}
+title: Signs of gradients
+buys: steps of one size
+source: https://arxiv.org/abs/1802.04434
+recommended: true
 """
 MODULE = '''"""Signs of gradients."""
 
@@ -126,12 +133,14 @@ def sign_gradients(model: nn.Module, scale: float) -> None:
 
 def trick(tree: Path) -> None:
     """A minor version: a trick more, which the preset has, with a module and a setting."""
-    row = "    parallel:\n      title: "
-    replace(tree, "copier.yml", row, ROW + row)
+    replace(tree, "copier.yml", ": [freeze, ", f": [{NEW_TRICK}, freeze, ")
     chosen = f'{{% if "{NEW_TRICK}" in chosen %}}'
-    path = tree / PACKAGE / "optim" / f"{chosen}signs.py{{% endif %}}"
-    path.write_text(MODULE, encoding="utf-8")
-    section = tree / "template" / "readme-sections" / f"{NEW_TRICK}.md.jinja"
+    folder = tree / "template" / f"{{{{ trick.{NEW_TRICK} }}}}"
+    module = folder / "{{ package_name }}" / "optim" / "signs.py"
+    module.parent.mkdir(parents=True)
+    module.write_text(MODULE, encoding="utf-8")
+    (folder / "row.yml").write_text(ROW, encoding="utf-8")
+    section = folder / "readme_section.md.jinja"
     section.write_text("The optimizer gets their signs.\n\n", encoding="utf-8")
     for name, after, lines in (
         (
@@ -176,12 +185,11 @@ def defaults(tree: Path) -> None:
 def layout(tree: Path) -> None:
     """A major version: renamed modules and functions, a removed file, new checkpoints."""
     rename(tree, "*/optim/schedule.py*", "schedule", "learning_rate")
-    swa = '{% if "swa" in chosen %}'
-    rename(tree, f"*/optim/{swa}swa.py*", "swa", "averaging")
-    rename(tree, f"tests/optim/{swa}test_swa.py*", "test_swa", "test_averaging")
+    rename(tree, "*/*/optim/swa.py*", "swa", "averaging")
+    rename(tree, "*/tests/optim/test_swa.py*", "test_swa", "test_averaging")
     (tree / "template" / ".github" / "workflows" / "ci.yml").unlink()
     replace(tree, "template/train.py.jinja", "optimizer_step(", "update_weights(")
-    [checkpoint] = (tree / PACKAGE).glob("*/checkpoint.py*")
+    [checkpoint] = tree.glob("template/*/*/checkpoints/checkpoint.py*")
     name = str(checkpoint.relative_to(tree))
     [number] = re.findall(
         r"^FORMAT = (\d+)$", checkpoint.read_text("utf-8"), re.MULTILINE

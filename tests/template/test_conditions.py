@@ -2,11 +2,11 @@
 
 import difflib
 import re
-import shutil
 from itertools import product
 from pathlib import Path
 
 import pytest
+from commands import copy_questions
 from parts import few_of
 from rendering import all_answers, contents, render, render_version, render_with_copier
 from subsets import ROOT, TASKS, TRICKS, covering_array
@@ -76,23 +76,26 @@ def test_no_project_may_have_what_the_template_has_not():
     paths = {source.path for source in template.sources}
     paths |= {block.path for source in template.sources for block in source.blocks}
     files = (path for path in (ROOT / "template").rglob("*") if path.is_file())
-    assert paths == {str(path.relative_to(ROOT / "template")) for path in files}
+    names = {
+        str(p.relative_to(ROOT / "template")) for p in files if p.name != "row.yml"
+    }
+    assert paths == names
 
 
 LOOP = "{% for name in chosen %}\nTAG\n{% endfor %}\n"
-INCLUDE = '{% include "template/readme-sections/" ~ name ~ ".md.jinja" %}'
+INCLUDE = '{% include "template/{{ trick." ~ name ~ " }}/readme_section.md.jinja" %}'
 
 
 def with_sections(
     directory: Path, text: str, loop: str = LOOP.replace("TAG", INCLUDE)
 ) -> Path:
     """Writes a template whose only file includes a section with this text for each trick."""
-    folder = directory / "template" / "readme-sections"
-    folder.mkdir(parents=True)
+    template = directory / "template"
+    copy_questions(directory)
     for trick in TRICKS:
-        (folder / f"{trick.name}.md.jinja").write_text(text, encoding="utf-8")
-    (folder.parent / "notes.txt.jinja").write_text(loop, encoding="utf-8")
-    shutil.copy(ROOT / "copier.yml", directory)
+        section = template / f"{{{{ trick.{trick.name} }}}}" / "readme_section.md.jinja"
+        section.write_text(text, encoding="utf-8")
+    (template / "notes.txt.jinja").write_text(loop, encoding="utf-8")
     return directory
 
 
@@ -119,8 +122,8 @@ def test_sections_equal_those_of_copier(preset, tmp_path):
     }
 
 
-SECTION_TAG = '{% include "template/readme-sections/" ~ name ~ ".md" %}'
-NOTES, SWA = "notes.txt.jinja", "readme-sections/swa.md.jinja"
+SECTION_TAG = INCLUDE.replace(".md.jinja", ".md")
+NOTES, SWA = "notes.txt.jinja", "{{ trick.swa }}/readme_section.md.jinja"
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ NOTES, SWA = "notes.txt.jinja", "readme-sections/swa.md.jinja"
         (NOTES, "{% if parallel %}\na\n{% endif -%}\n\n b\n"),
         (NOTES, "{% if parallel %}\na\n{% else -%}\n\n b\n{% endif %}\n"),
         (NOTES, "{{ project_name -}}\n\n b\n"),
-        ('{% if "swa" in chosen %}a{% endif %}b', ""),
+        ('{% if "swa" in chosen %}a{% endif %}', ""),
         (NOTES, LOOP.replace("TAG", SECTION_TAG)),
         (NOTES, LOOP.replace("TAG", '{% include "copier.yml" %}')),
         (NOTES, LOOP.replace("TAG", INCLUDE.replace(" %}", " ignore missing %}"))),
@@ -149,16 +152,16 @@ def test_what_only_copier_renders_is_named_with_its_place(name, text, tmp_path):
 
 
 def test_a_file_that_copier_would_exclude_is_left_to_it(tmp_path):
-    name = '{% if "swa" in chosen %}readme-sections{% endif %}'
-    (tmp_path / name).mkdir()
-    (tmp_path / name / "a.txt").write_text("text")
+    (tmp_path / "{{ trick.swa }}").mkdir()
+    (tmp_path / "{{ trick.swa }}" / "{{ description }}").write_text("text")
     template = read_template(files_in(tmp_path), own_questions())
     assert template.render(all_answers({"preset": "minimal"})) == {}
-    with pytest.raises(UnknownConstruct, match="would be readme-sections/a.txt"):
-        template.render(all_answers({"preset": "everything"}))
+    answers = all_answers({"preset": "everything"}) | {"description": "row.yml"}
+    with pytest.raises(UnknownConstruct, match="would be row.yml"):
+        template.render(answers)
 
 
-@pytest.mark.parametrize("excluded", [["*.md"], ["/readme-sections", "*.md"], None])
+@pytest.mark.parametrize("excluded", [["*.md"], ["/row.yml", "*.md"], None])
 def test_other_files_are_excluded_by_copier_alone(excluded, tmp_path):
     with pytest.raises(UnknownConstruct, match="_exclude"):
         read_template({}, own_questions() | {"_exclude": excluded})

@@ -1,11 +1,12 @@
 """The versions of templates that are kept, and what their addresses are."""
 
 import os
+from copy import deepcopy
 
 import pytest
 import yaml
 from commands import commit, git
-from subsets import ROOT
+from torch_tricks.catalogue import own_questions
 from torch_tricks.conditions import File
 from torch_tricks.git import GitError
 from torch_tricks.preview import from_files
@@ -121,7 +122,7 @@ def test_a_cache_that_cannot_be_written_is_an_error(repository, tmp_path):
     ],
 )
 def test_questions_that_are_asked_in_another_way_are_left_to_copier(name, entry, value):
-    raw = yaml.safe_load((ROOT / "copier.yml").read_text("utf-8"))
+    raw = deepcopy(own_questions())
     assert from_files(stored(raw), "v1")
     raw[name] |= {"help": "In other words"}
     assert from_files(stored(raw), "v1")

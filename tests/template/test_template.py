@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 
@@ -10,15 +11,17 @@ import copier
 import jinja2
 import pytest
 import yaml
+from commands import git
 from footprint import modules
 from processes import call_any
 from rendering import quick_copier, template_copy
 from subsets import ROOT, TASKS, TRICKS
+from torch_tricks.catalogue import own_questions
 from torch_tricks.errors import Refusal
 from torch_tricks.template import read_answers
 
 COPIER = Path(sys.executable).with_name("copier")
-QUESTIONS = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
+QUESTIONS = own_questions()
 PRESETS = ("minimal", "recommended", "everything")
 
 
@@ -163,10 +166,24 @@ def template_files() -> dict[str, str]:
 
 def test_only_what_holds_jinja_is_rendered():
     for path, text in template_files().items():
-        if path.startswith("readme-sections/"):  # Included, and not rendered.
+        if path.endswith("/readme_section.md.jinja"):  # Included, and not rendered.
             continue
         rendered = path.endswith(".jinja")
         assert rendered == bool(re.search(r"\{\{ |\{% ", text)), path
+
+
+def test_all_paths_exist_on_windows():
+    """Also below a folder of the user, with the 260 characters that Windows allows."""
+    for path in git(ROOT, "ls-files", "-z").split("\0"):
+        assert not re.search(r'[<>:"\\|?*\x00-\x1f]|[. ](/|$)', path), path
+        assert len(path) <= 150, path
+        stems = {part.partition(".")[0].lower() for part in path.split("/")}
+        assert not stems & {"con", "prn", "aux", "nul", "com1", "lpt1"}, path
+
+
+def test_folders_have_the_conditions():
+    for path in template_files():
+        assert "{%" not in path, path
 
 
 def test_templates_ask_what_is_chosen():
@@ -267,7 +284,7 @@ def bound(tmp_path_factory):
     """A template with tricks that are bound to others, as those of no release may be."""
     template = tmp_path_factory.mktemp("bound")
     (template / "template").mkdir()
-    questions = yaml.safe_load((ROOT / "copier.yml").read_text(encoding="utf-8"))
+    questions = deepcopy(own_questions())
     row = {"title": "A", "buys": "b", "group": "C", "source": "d"}
     questions["catalogue"]["default"] |= {
         "needy": row | {"title": "Needy", "needs": ["swa"]},
