@@ -6,8 +6,8 @@ with those around it, that asks for the trick and for another one.
 
 import re
 
+from blocks import Condition, Template, own_template
 from torch_tricks.catalogue import own_catalogue
-from torch_tricks.conditions import Condition, Template, own_template
 
 
 def tricks_asked(condition: Condition, template: Template) -> frozenset[str]:

@@ -13,16 +13,7 @@ from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError
-from markdown import markdown
-from torch_tricks.catalogue import (
-    Trick,
-    choice_questions,
-    own_catalogue,
-    own_questions,
-    read_catalogue,
-)
-from torch_tricks.conditions import (
+from blocks import (
     PLACE,
     PLACES,
     SUFFIX,
@@ -32,6 +23,15 @@ from torch_tricks.conditions import (
     as_yaml,
     own_template,
     parse,
+)
+from jinja2 import TemplateError
+from markdown import markdown
+from torch_tricks.catalogue import (
+    Trick,
+    choice_questions,
+    own_catalogue,
+    own_questions,
+    read_catalogue,
 )
 from torch_tricks.git import git
 from torch_tricks.preview import Expressions, own_version, reserved_names

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from torch_tricks.conditions import File
 from torch_tricks.git import git, git_bytes, nul_separated, quoted
 
 HUBS = {"gh:": "https://github.com/", "gl:": "https://gitlab.com/"}
@@ -32,6 +32,24 @@ ISOLATED = {
 
 TAGS = "+refs/tags/*:refs/tags/*"
 BRANCHES = "+refs/heads/*:refs/heads/*"
+
+
+class File(NamedTuple):
+    """A file of a template, as stored."""
+
+    content: bytes
+    executable: bool = False
+
+
+def files_in(directory: Path) -> dict[str, File]:
+    """Reads the files of a folder, by relative path with forward slashes."""
+    return {
+        path.relative_to(directory).as_posix(): File(
+            path.read_bytes(), bool(path.stat().st_mode & 0o100)
+        )
+        for path in sorted(directory.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
 
 
 def address_of(source: str) -> str | None:

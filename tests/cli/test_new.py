@@ -270,7 +270,7 @@ class TestNew:
         def interrupt(*_, **__):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("torch_tricks.conditions.Template.render", interrupt)
+        monkeypatch.setattr("torch_tricks.preview.write", interrupt)
         arguments = ["new", str(tmp_path / "leaves"), "--name", NAME, "--defaults"]
         result = CliRunner().invoke(cli.app, arguments)
         assert (result.exit_code, result.stderr) == (130, "stopped\n")

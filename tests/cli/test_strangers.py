@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import write_page
 import yaml
+from blocks import UnknownConstruct, files_in, read_template
 from commands import commit, copy_questions, git
 from parts import few_of
 from subsets import ROOT
 from torch_tricks import cli
 from torch_tricks.catalogue import read_questions
-from torch_tricks.conditions import UnknownConstruct, files_in, read_template
 from typer.testing import CliRunner
 
 HEADING = "{{ catalogue[name].title }}"
@@ -289,10 +289,11 @@ def test_the_page_is_not_built_of_it(stranger):
 
 
 EVALUATING = {
-    "conditions.compiled": "conditions, made of what ASKED lists",
-    "conditions.evaluate": "the same, with the names of what was chosen",
+    "blocks.compiled": "conditions, made of what ASKED lists",
+    "blocks.evaluate": "the same, with the names of what was chosen",
     "preview.__init__": "Jinja's sandbox",
     "preview.evaluate": "the same",
+    "preview.render": "the same",
 }
 """Every function that evaluates text, and what keeps it from running code."""
 
@@ -304,7 +305,9 @@ WRITING = {
     "git.make_tree": "a temporary folder",
     "git.merge_file": "a temporary folder",
     "git.write_out": "a temporary folder",
-    "conditions.write": "paths that place_of has checked",
+    "blocks.write": "paths that place_of has checked",
+    "preview.compiled_templates": "the user's cache, under a hash",
+    "preview.write": "paths that Expressions.render has checked",
     "measure.check_free": "a folder that the user named",
     "measure.prepare": "the project's runs, or a folder that the user named",
     "project.render": "a temporary folder",
@@ -321,7 +324,7 @@ WRITING = {
 }
 """Every function that writes or removes by itself, and where."""
 
-BY_EVALUATING = {"eval", "exec", "compile", "__import__", "from_string"}
+BY_EVALUATING = {"eval", "exec", "compile", "__import__", "from_string", "get_template"}
 BY_EVALUATING |= {"compile_expression", "Environment", "SandboxedEnvironment"}
 BY_WRITING = {"write_text", "write_bytes", "open", "mkdir", "chmod", "symlink_to"}
 BY_WRITING |= {"copyfile", "copytree", "copy", "copy2", "move", "rename", "extractall"}
@@ -343,6 +346,7 @@ def places(names):
     paths = [
         *(ROOT / "generator/torch_tricks").rglob("*.py"),
         ROOT / "tools/write_page.py",
+        ROOT / "tools/blocks.py",
     ]
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -14,6 +14,13 @@ from itertools import cycle, pairwise
 
 import pytest
 import write_page
+from blocks import (
+    UnknownConstruct,
+    as_yaml,
+    files_in,
+    own_template,
+    read_template,
+)
 from browsing import firefox, needs_chromium, needs_firefox, served
 from commands import RECOMMENDED, begin, commit, files, git, python, run
 from copier._cli import CopierApp
@@ -32,13 +39,6 @@ from subsets import (
     task_of,
 )
 from torch_tricks.catalogue import own_questions
-from torch_tricks.conditions import (
-    UnknownConstruct,
-    as_yaml,
-    files_in,
-    own_template,
-    read_template,
-)
 from torch_tricks.template import PUBLISHED
 
 NAMES = {"Leaf Diseases": "leaf_diseases", "2026 test_Wheat-ears.v2": "wheat_ears_v2"}

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
+from blocks import own_template, parse, simplified
 from covering import FORMS, TASK
 from rendering import PACKAGE, render_files
 from subsets import TASKS, TRICKS, Subset, everything, forms_of, questions, task_of
 from torch_tricks.catalogue import Trick
-from torch_tricks.conditions import own_template, parse, simplified
 
 SETTINGS = f"{PACKAGE}/settings.py"
 

@@ -15,12 +15,12 @@ from itertools import chain
 from pathlib import Path
 
 import yaml
+from blocks import own_template
 from footprint import MODULES, footprint, modules
 from processes import call_any
 from rendering import PACKAGE
 from subsets import ROOT, TRICKS, Subset
 from torch_tricks.catalogue import Trick, module_of
-from torch_tricks.conditions import own_template
 
 ANSWERS = ".copier-answers.yml"
 """Names every trick that was asked for, chosen or not: Copier needs that."""

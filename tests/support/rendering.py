@@ -24,10 +24,10 @@ import copier._main
 import copier._template
 import copier._vcs
 import jinja2
+from blocks import choose, own_template
 from covering import TASK
 from subsets import ROOT, TASKS, Subset, subsets_for_gpu
 from torch_tricks.catalogue import choice_questions, own_questions
-from torch_tricks.conditions import choose, own_template
 from torch_tricks.preview import Expressions
 
 PROJECT = {"project_name": "Leaf Diseases"}
@@ -43,7 +43,7 @@ NAMES = {"preset", *choice_questions(own_questions()), "tricks"}
 def render(destination: Path, answers: Mapping[str, Any]) -> Path:
     """Renders a project as `copier copy` does, from the template as data.
 
-    test_conditions.py holds it to Copier, which decides where more than tricks is answered.
+    test_rendering.py holds it to Copier, which decides where more than tricks is answered.
     """
     if not answers.keys() <= NAMES:
         return render_with_copier(destination, answers)

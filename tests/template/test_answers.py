@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from parts import at_once
 from rendering import render
 from torch_tricks.catalogue import own_questions
-from torch_tricks.preview import Expressions
+from torch_tricks.preview import Expressions, own_version, reserved_names
 
 NASTY = [
     '"',
@@ -88,11 +88,12 @@ def check_project(answers):
 
 
 EXPRESSIONS = Expressions(own_questions())
+RESERVED = {"reserved_names": " ".join(reserved_names(own_version()))}
 
 
 @given(name=text.filter(lambda name: name and is_plain(name, 80)))
 def test_every_project_name_gives_a_good_package_name(name):
-    answers = {"project_name": name}
+    answers = {"project_name": name} | RESERVED
     package = EXPRESSIONS.default("package_name", answers)
     assert package.isidentifier() and len(package) <= 30
     assert EXPRESSIONS.fault("package_name", answers | {"package_name": package}) == ""
@@ -120,4 +121,5 @@ def test_every_project_name_gives_a_good_package_name(name):
     ],
 )
 def test_names_give_names_of_packages(name, package):
-    assert EXPRESSIONS.default("package_name", {"project_name": name}) == package
+    answers = {"project_name": name} | RESERVED
+    assert EXPRESSIONS.default("package_name", answers) == package

@@ -3,11 +3,11 @@
 from itertools import product
 
 import pytest
+from blocks import choose
 from covering import FORMS, TASK
 from rendering import render_files
 from subsets import TASKS, TRICKS, questions
 from torch_tricks.catalogue import own_questions
-from torch_tricks.conditions import choose
 
 
 def test_groups_stand_together():

@@ -5,11 +5,11 @@ from copy import deepcopy
 
 import pytest
 import yaml
+from blocks import File
 from commands import commit, git
 from torch_tricks.catalogue import own_questions
-from torch_tricks.conditions import File
 from torch_tricks.git import GitError
-from torch_tricks.preview import from_files
+from torch_tricks.preview import complete, from_files, own_version, with_defaults
 from torch_tricks.store import Store, address_of
 
 
@@ -121,17 +121,20 @@ def test_a_cache_that_cannot_be_written_is_an_error(repository, tmp_path):
         ("preset", "validator", "no"),
     ],
 )
-def test_questions_that_are_asked_in_another_way_are_left_to_copier(name, entry, value):
+def test_questions_that_are_asked_in_another_way_are_left_to_copier(
+    name, entry, value, tmp_path
+):
     raw = deepcopy(own_questions())
-    assert from_files(stored(raw), "v1")
+    given = with_defaults(own_version(), tmp_path, {"preset": "custom"})
     raw[name] |= {"help": "In other words"}
-    assert from_files(stored(raw), "v1")
+    assert complete(from_files(stored(raw), "v1"), given)
     raw[name] |= {entry: value}
-    assert from_files(stored(raw), "v1") is None
+    version = from_files(stored(raw), "v1")
+    assert version is None or complete(version, given) is None
 
 
 def stored(raw):
-    return {"copier.yml": File(yaml.safe_dump(raw).encode())}
+    return {"copier.yml": File(yaml.safe_dump(raw, sort_keys=False).encode())}
 
 
 def test_a_version_with_missing_files_is_left_to_copier(repository, tmp_path):

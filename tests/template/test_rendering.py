@@ -1,4 +1,4 @@
-"""The template as data: it renders what Copier renders, to the byte."""
+"""The template as data, and Jinja alone: both render what Copier renders, to the byte."""
 
 import difflib
 import re
@@ -6,25 +6,41 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from blocks import UnknownConstruct, files_in, read_template
 from commands import copy_questions
 from parts import few_of
 from rendering import all_answers, contents, render, render_version, render_with_copier
 from subsets import ROOT, TASKS, TRICKS, covering_array
+from torch_tricks import preview
 from torch_tricks.catalogue import own_questions
-from torch_tricks.conditions import UnknownConstruct, files_in, read_template
+from torch_tricks.preview import own_version
 
 PRESETS = ("minimal", "recommended", "everything")
 
 
 def check(answers: dict[str, object], directory: Path) -> None:
-    found = contents(render(directory / "lines", answers))
     expected = contents(render_with_copier(directory / "copier", answers))
-    assert found.keys() == expected.keys()
-    for name, (mode, content) in found.items():
-        other_mode, other = expected[name]
-        texts = (text.decode().splitlines(True) for text in (other, content))
-        assert content == other, "".join(difflib.unified_diff(*texts, name, name))
-        assert mode == other_mode, name
+    for render_quickly in (render, render_by_jinja):
+        found = contents(render_quickly(directory / render_quickly.__name__, answers))
+        assert found.keys() == expected.keys()
+        for name, (mode, content) in found.items():
+            other_mode, other = expected[name]
+            texts = (text.decode().splitlines(True) for text in (other, content))
+            assert content == other, "".join(difflib.unified_diff(*texts, name, name))
+            assert mode == other_mode, name
+
+
+def render_by_jinja(directory: Path, answers: dict[str, object]) -> Path:
+    recorded = all_answers(answers)["recorded"]
+    source = recorded.pop("_src_path")
+    if answers["preset"] != "custom":
+        recorded.pop("tricks", None)
+    assert preview.render(own_version(), source, directory, recorded)
+    path = directory / ".copier-answers.yml"
+    # Copier records no version of a template outside of git.
+    version = f"_commit: {own_version().name}\n"
+    path.write_text(path.read_text("utf-8").replace(version, ""), "utf-8")
+    return directory
 
 
 # Each preset once at once, and three tasks.

@@ -1,4 +1,4 @@
-"""Fast rendering: the template as blocks of lines with conditions.
+"""The template as blocks of lines with conditions, for the page and for tests.
 
 In a template every tag is an `if`, `elif`, `else` or `endif` alone on its line, and depends only
 on the choices. One `for` loops over the tricks, and includes the section of each. A folder has the
@@ -6,9 +6,8 @@ name of a trick, a task, a form or a part, which is its condition. So a file is 
 lines with conditions, and rendering selects blocks. The result equals Copier's to the byte, in a
 hundredth of the time; a test compares both for every construct of the template.
 
-A template may be untrusted. No code of the template runs: conditions consist of the few operations
-in `ASKED`, placeholders are expressions of a fixed set, and files stay inside the project. Anything
-else is an `UnknownConstruct`, which Copier renders in its sandbox.
+No code of the template runs: conditions consist of the few operations in `ASKED`, and placeholders
+are expressions of a fixed set. Anything else is an `UnknownConstruct`.
 """
 
 import ast
@@ -19,10 +18,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch_tricks.catalogue import choice_questions, own_file, own_questions
 from torch_tricks.questions import OFF
+from torch_tricks.store import File, files_in
 
 ANSWERS_FILE = ".copier-answers.yml"
 SUFFIX = ".jinja"
@@ -33,13 +33,6 @@ Condition = tuple[tuple[str, bool], ...]
 
 class UnknownConstruct(Exception):
     """A template has a construct that this module does not support."""
-
-
-class File(NamedTuple):
-    """A file of a template, as stored."""
-
-    content: bytes
-    executable: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,17 +111,6 @@ class Template:
                 # Readable by those whom the umask allows.
                 mode = path.stat().st_mode
                 path.chmod(mode | (mode & 0o444) >> 2)
-
-
-def files_in(directory: Path) -> dict[str, File]:
-    """Reads the files of a folder, by relative path with forward slashes."""
-    return {
-        path.relative_to(directory).as_posix(): File(
-            path.read_bytes(), bool(path.stat().st_mode & 0o100)
-        )
-        for path in sorted(directory.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
-    }
 
 
 def read_template(files: Mapping[str, File], questions: Mapping[str, Any]) -> Template:
