@@ -34,7 +34,12 @@ from torch_tricks.catalogue import (
     read_catalogue,
 )
 from torch_tricks.git import git
-from torch_tricks.preview import Expressions, own_version, reserved_names
+from torch_tricks.preview import (
+    Expressions,
+    Version,
+    own_version,
+    reserved_names,
+)
 from torch_tricks.template import PUBLISHED
 
 ROOT = Path(__file__).parents[1]
@@ -220,7 +225,7 @@ def answers_in(questions: Mapping[str, Any]) -> dict[str, Any]:
         UnknownConstruct: Jinja's sandbox refuses an expression.
     """
     try:
-        ask = Expressions(questions)
+        ask = Version(questions, dict, "").expressions
         return {
             "descriptions": {
                 task: ask.default("description", {"task": task})

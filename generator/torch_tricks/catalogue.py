@@ -157,11 +157,12 @@ def parse_questions(files: Mapping[str, bytes]) -> dict[str, Any]:
 
     def include(loader: Any, node: Any) -> list[Any]:
         pattern = str(node.value)
-        return [
-            yaml.load(content, Loader)
+        found = [
+            content
             for path, content in sorted(files.items())
             if path.count("/") == pattern.count("/") and PurePath(path).match(pattern)
         ]
+        return [*yaml.load_all(b"\n---\n".join(found), Loader)]
 
     Loader.add_constructor("!include", include)
     try:

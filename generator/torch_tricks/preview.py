@@ -9,10 +9,9 @@ and its files stay inside the project.
 """
 
 import hashlib
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -55,12 +54,16 @@ class Version:
 
     raw: Mapping[str, Any]
     """Content of its `copier.yml`, with the rows of tricks."""
-    files: Mapping[str, File]
-    """Files of the template, by relative path."""
+    read: Callable[[], Mapping[str, File]]
+    """Returns the files of the template, by relative path."""
     name: str
     """The version as Copier records it."""
     kept: bool = False
     """Whether to keep compiled templates for the next command: not those of a clone, which change."""
+
+    @cached_property
+    def files(self) -> Mapping[str, File]:
+        return self.read()
 
     @cached_property
     def questions(self) -> Questions:
@@ -68,8 +71,7 @@ class Version:
 
     @cached_property
     def expressions(self) -> "Expressions":
-        compiled = compiled_templates(self.raw, self.files) if self.kept else None
-        return Expressions(self.raw, self.files, compiled)
+        return Expressions(self)
 
 
 def own_version() -> Version:
@@ -79,8 +81,8 @@ def own_version() -> Version:
 
 @lru_cache(maxsize=1)
 def own_files_as(name: str) -> Version:
-    files = files_in(own_file("template"))
-    return Version(own_questions(), files, name, name != template.AS_IT_STANDS)
+    read = partial(files_in, own_file("template"))
+    return Version(own_questions(), read, name, name != template.AS_IT_STANDS)
 
 
 @lru_cache(maxsize=4)
@@ -136,7 +138,7 @@ def from_files(
             return None
         if raw["_envops"] != own_questions()["_envops"]:
             return None
-        found = Version(raw, inside, name, kept)
+        found = Version(raw, lambda: inside, name, kept)
         supported = all(
             question.keys() <= ENTRIES | ({"multiselect"} if key == LIST else set())
             and question["type"] in ("str", "yaml", "bool")
@@ -148,29 +150,18 @@ def from_files(
 
 
 class Expressions:
-    """Jinja as Copier sets it up, for a version of a template.
+    """Jinja as Copier sets it up, for a version of a template."""
 
-    Args:
-        raw: content of the `copier.yml`.
-        files: files of the template.
-        compiled: Jinja's cache of compiled templates.
-    """
-
-    def __init__(
-        self,
-        raw: Mapping[str, Any],
-        files: Mapping[str, File] | None = None,
-        compiled: Any = None,
-    ) -> None:
+    def __init__(self, version: Version) -> None:
         from jinja2 import FunctionLoader, StrictUndefined
         from jinja2.sandbox import SandboxedEnvironment
 
-        self.raw, self.files = raw, files or {}
-        options = raw["_envops"] | {"undefined": StrictUndefined}
+        self.version, self.raw = version, version.raw
+        options = self.raw["_envops"] | {"undefined": StrictUndefined}
         self.environment = SandboxedEnvironment(
             loader=FunctionLoader(self.load),
             extensions=["jinja2_ansible_filters.AnsibleCoreFiltersExtension"],
-            bytecode_cache=compiled,
+            bytecode_cache=compiled_templates(version.name) if version.kept else None,
             auto_reload=False,
             cache_size=-1,
             **options,
@@ -180,7 +171,7 @@ class Expressions:
         """Returns the text of a template or expression."""
         if name.startswith(EXPRESSION):
             return name.removeprefix(EXPRESSION)
-        file = self.files.get(name.removeprefix("template/"))
+        file = self.version.files.get(name.removeprefix("template/"))
         return file and file.content.decode()
 
     def evaluate(self, expression: str, answers: Mapping[str, Any]) -> str:
@@ -224,8 +215,9 @@ class Expressions:
         """
         project: dict[str, tuple[bytes, bool]] = {}
         part_of = cache(lambda part: self.evaluate(part, answers))
-        for path, file in self.files.items():
-            if f"{path}{SUFFIX}" in self.files:
+        files = self.version.files
+        for path, file in files.items():
+            if f"{path}{SUFFIX}" in files:
                 raise Unsupported(path)
             parts = [part_of(part) for part in path.split("/")]
             place = PurePosixPath(*parts).as_posix().removesuffix(SUFFIX)
@@ -248,15 +240,16 @@ class Expressions:
         return project
 
 
-def compiled_templates(raw: Mapping[str, Any], files: Mapping[str, File]) -> Any:
-    """Returns the cache of compiled templates of a version; None if there is no place for it."""
+def compiled_templates(version: str) -> Any:
+    """Returns Jinja's cache of compiled templates for a version, or None if it has no place.
+
+    Jinja compares the cached templates with their texts.
+    """
     from jinja2 import FileSystemBytecodeCache, __version__
     from platformdirs import user_cache_path
 
-    about = [__version__, sys.version, repr(raw["_envops"])]
-    about += [f"{path} {file.content!r}" for path, file in files.items()]
-    digest = hashlib.sha256("\n".join(about).encode()).hexdigest()
-    directory = user_cache_path("torch-tricks", appauthor=False) / "compiled" / digest
+    name = hashlib.sha256(f"{version} {__version__}".encode()).hexdigest()
+    directory = user_cache_path("torch-tricks", appauthor=False) / "compiled" / name
     try:
         directory.mkdir(parents=True, exist_ok=True)
         return FileSystemBytecodeCache(str(directory))
@@ -270,8 +263,14 @@ def reserved_names(version: Version) -> set[str]:
     return {*version.expressions.default("reserved_names", known).split()}
 
 
-def complete(version: Version, given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns the answers to all questions; None if an answer is invalid or missing."""
+def complete(
+    version: Version, given: Mapping[str, Any], computed: bool = True
+) -> dict[str, Any] | None:
+    """Returns the answers to all questions; None if an answer is invalid or missing.
+
+    Args:
+        computed: whether to compute all that files depend on, and not only the tricks.
+    """
     from jinja2 import TemplateError
 
     questions, expressions = version.questions, version.expressions
@@ -284,7 +283,8 @@ def complete(version: Version, given: Mapping[str, Any]) -> dict[str, Any] | Non
         questions.check_preset(str(given.get("preset")))
         for name in questions.raw:
             if name not in given:
-                answers[name] = expressions.default(name, answers)
+                if computed or name in questions.asked or "chosen" not in answers:
+                    answers[name] = expressions.default(name, answers)
                 continue
             if not expressions.asks(name, answers):
                 return None
@@ -316,7 +316,7 @@ def render(
     """
     from jinja2 import TemplateError
 
-    answers = complete(version, given)
+    answers = complete(version, given, computed=files)
     if answers is None:
         return None
     asks = version.expressions.asks

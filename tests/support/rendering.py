@@ -28,12 +28,12 @@ from blocks import choose, own_template
 from covering import TASK
 from subsets import ROOT, TASKS, Subset, subsets_for_gpu
 from torch_tricks.catalogue import choice_questions, own_questions
-from torch_tricks.preview import Expressions
+from torch_tricks.preview import own_version
 
 PROJECT = {"project_name": "Leaf Diseases"}
 PACKAGE = "leaf_diseases"
 DESCRIPTIONS = {
-    task: Expressions(own_questions()).default("description", {TASK: task})
+    task: own_version().expressions.default("description", {TASK: task})
     for task in TASKS
 }
 NAMES = {"preset", *choice_questions(own_questions()), "tricks"}

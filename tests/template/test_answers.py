@@ -11,8 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from parts import at_once
 from rendering import render
-from torch_tricks.catalogue import own_questions
-from torch_tricks.preview import Expressions, own_version, reserved_names
+from torch_tricks.preview import own_version, reserved_names
 
 NASTY = [
     '"',
@@ -87,7 +86,7 @@ def check_project(answers):
     assert files["README.md"].startswith(f"# {answers['project_name']}\n")
 
 
-EXPRESSIONS = Expressions(own_questions())
+EXPRESSIONS = own_version().expressions
 RESERVED = {"reserved_names": " ".join(reserved_names(own_version()))}
 
 
