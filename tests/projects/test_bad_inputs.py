@@ -86,7 +86,7 @@ TRAIN_ERRORS = {
     "--data hdf5 --data-dir h5/few-targets": "5 targets, ",
     "--data hdf5 --data-dir h5/missing-shard": "bring the others back",
     "--data hdf5 --data-dir h5/foreign-shard": "is of another data set: remove it",
-    "--teacher missing.pt": "there is no file missing.pt: pass the model.pt of a run",
+    "--teacher missing.pt": "there is no file missing.pt: pass the best.pt or model.pt of a",
     "--teacher file": "there is no config.json beside file that names its model",
     "--pretrained": "cnn has no pretrained weights: pass a --model of torchvision's",
     "--init-weights missing.pt": "there is no file missing.pt",
@@ -264,14 +264,14 @@ OTHER_ERRORS = [
 
 BARE = [
     ("train.py --resume auto", 2, "--resume auto needs --run-dir: pass that too"),
-    ("evaluate.py", 2, "model.pt of a run"),
+    ("evaluate.py", 2, "best.pt of its best evaluation"),
     (
         "evaluate.py missing/model.pt",
         1,
-        "there is no file missing/model.pt: pass the model.pt of a run",
+        "there is no file missing/model.pt: pass the best.pt or model.pt of a run",
     ),
     ("evaluate.py missing.pt --config run/config.json", 1, "there is no file"),
-    ("export.py", 2, "model.pt of a run"),
+    ("export.py", 2, "best.pt of its best evaluation"),
     ("export.py missing.pt --config run/config.json", 1, "there is no file"),
     ("predict.py folder/val/a", 2, "--weights"),
     ("convert.py", 2, "New directory for the files"),

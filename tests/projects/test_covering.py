@@ -138,24 +138,21 @@ def check_the_command_line(subset, project, folder, run):
     assert line["step"] == 3
     assert math.isfinite(line["train_loss"])
     assert math.isfinite(line["val_loss"])
-    # Machine, model, data, rate, run directory, three steps, an epoch, the best one and the
-    # result: once, however many ranks there are.
-    *_, best, last = lines = said.splitlines()
+    # Machine, model, data, rate, run directory, three steps, an epoch, and the result: once,
+    # however many ranks there are.
+    *_, last = lines = said.splitlines()
     say_more = {"activation_checkpointing", "amp", "compile", "layerwise_lr", "summary"}
     say_more |= {"mlflow", "wandb"}
     # Of a folder, its classes are printed, too.
     of_folder = "folder" in data
-    assert len(lines) == 11 + of_folder + len(say_more & {*subset.tricks}), said
+    assert len(lines) == 10 + of_folder + len(say_more & {*subset.tricks}), said
     by_class = "metrics" in subset.tricks
     name = "accuracy"
     if by_class and "class_balance" in subset.tricks:
         name = "balanced_accuracy"
     decides = f"{name} {line[f'val_{name}']:.2%}"
-    assert best == f"best validation {decides} in epoch 1"
-    result = f"validation {decides}"
-    if "early_stopping" in subset.tricks:
-        result = f"kept epoch 1: validation {decides}"
-    assert last == f"{result}, weights in run/model.pt"
+    files = "(run/model.pt)", "in epoch 1 (run/best.pt)"
+    assert last == f"validation {decides} {files[0]}, best {decides} {files[1]}"
     if "evaluate" in subset.tricks:
         result = run(project, "evaluate.py", "run/model.pt", "--device", "cpu")
         assert result.returncode == 0, result.stderr

@@ -73,18 +73,18 @@ def test_the_code_of_the_readme_predicts_as_the_project(tmp_path, zygote, folder
     flags = ["--data", "folder", "--data-dir", folder, "--image-size", 16]
     for command in (
         ("train.py", *flags, "--max-steps", 3, "--num-workers", 0, "--run-dir", run),
-        ("export.py", run / "model.pt"),
+        ("export.py", run / "best.pt"),
     ):
         result = zygote.run(project, *command)
         assert (result.returncode, result.stderr) == (0, ""), result.stderr
     image = folder / "val" / "a" / "0.png"
-    options = ("--weights", run / "model.pt", "--format", "json")
+    options = ("--weights", run / "best.pt", "--format", "json")
     predicted = json.loads(zygote.run(project, "predict.py", image, *options).stdout)
     best = predicted["predictions"][0]
     readme = (project / "README.md").read_text("utf-8")
     codes = re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
     with_onnx, with_torch = (
-        code for code in codes if "model.onnx" in code or "model.pt2" in code
+        code for code in codes if "best.onnx" in code or "best.pt2" in code
     )
     program = with_onnx.replace('"photo.jpg"', repr(str(image)))
     program += f"import torch\n{with_torch}print(float(probabilities.max()))\n"

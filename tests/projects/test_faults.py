@@ -267,7 +267,7 @@ def test_run_goes_on_without_checkpoints(fault, project, flags, zygote, whole, s
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("name", ["config.json", "model.pt"])
+@pytest.mark.parametrize("name", ["config.json", "model.pt", "best.pt"])
 def test_run_ends_if_its_results_cannot_be_written(
     name, project, flags, zygote, whole, started
 ):
@@ -389,7 +389,7 @@ def test_terminal_closes(project, flags, zygote, tmp_path):
     os.close(terminal)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 128 + signal.SIGHUP
-    assert not (directory / "model_last.pt").exists()
+    assert not (directory / "model_plain.pt").exists()
     last = int(re.search(r"\d+", checkpoints(directory)[-1].name)[0])
     assert f"step {last}\n" in goes_on(zygote.run, project, directory, *flags)
     training.check_same_run(tmp_path / "whole", directory)
@@ -477,7 +477,7 @@ REFUSED = {
     "past": OTHER_VERSION,
     "future": OTHER_VERSION,
     "settings": "{path} is of a run with batch_size 9, not 4: "
-    "keep that, or start a new run with its model.pt as --init-weights",
+    "keep that, or start a new run with its best.pt as --init-weights",
     "classes": "{path} is of another model, or of a run with other targets: "
     "bring it back, or start a new run (",
     "names": "{path} is of a run with targets of names ['c', 'b', 'a'], not ['a', 'b', 'c']: "

@@ -218,13 +218,11 @@ def check_run(subset: Subset, directory: Path) -> None:
             assert 0 <= line["train_accuracy"] <= 1
     weights = {path.name for path in directory.glob("*.pt")}
     averages = AVERAGES & set(subset.tricks)
-    expected = {"model.pt"}
+    expected = {"model.pt", "best.pt"}
     if averages:
         expected.add("model_plain.pt")
     if len(averages) == 2:
         expected.add("model_ema.pt")
-    if "early_stopping" in subset.tricks:
-        expected.add("model_last.pt")
     assert weights == expected
 
 

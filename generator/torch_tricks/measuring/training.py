@@ -133,10 +133,10 @@ def train(task: Measurement, pair: int, variant: Variant) -> None:
     if code != 0:
         reason = last_words(said) or f"exit {code}"
         raise Refusal(f"train.py fails {variant.name}: {reason} (full log: {log})")
-    kept = re.search(r"^kept epoch (\d+): ", said, re.MULTILINE)
-    # Early stopping keeps the best epoch: other variants are read at their best epoch, too.
+    best = re.search(r", best .* in epoch (\d+) \(.*best\.pt\)$", said, re.MULTILINE)
+    # Early stopping ends long after the best epoch: all variants are read at theirs.
     stops = any("early_stopping" in each.tricks for each in task.variants)
-    numbers = read_numbers(path, int(kept[1]) if kept else None, best=stops)
+    numbers = read_numbers(path, int(best[1]) if best and stops else None)
     numbers["seconds_in_all"] = seconds
     # Linux counts in KiB. Without a GPU, memory is that of the process.
     memory = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
@@ -157,21 +157,19 @@ def last_words(said: str) -> str:
     return " ".join(last)
 
 
-def read_numbers(run: Path, epoch: int | None, best: bool = False) -> dict[str, float]:
+def read_numbers(run: Path, epoch: int | None) -> dict[str, float]:
     """Reads the metrics of a run.
 
     Args:
-        epoch: epoch of the kept weights. None: the last epoch.
-        best: whether None means the epoch with the lowest validation loss.
+        epoch: epoch of the validation metrics. None: the last epoch.
     """
     text = (run / "metrics.jsonl").read_text()
     records = [json.loads(line) for line in text.splitlines()]
     evaluated = [record for record in records if "val_loss" in record]
-    last_word = min(evaluated, key=lambda r: r["val_loss"]) if best else evaluated[-1]
-    kept = next((r for r in evaluated if r["epoch"] == epoch), last_word)
+    chosen = next((r for r in evaluated if r["epoch"] == epoch), evaluated[-1])
     numbers = {
         name: value
-        for name, value in kept.items()
+        for name, value in chosen.items()
         if name.startswith("val_") and isinstance(value, int | float)
     }
     first, last = records[0], records[-1]

@@ -34,7 +34,9 @@ def load_trained(weights: Path, config: Path | None, device: torch.device) -> Tr
         config: config.json of the run. None: the config.json beside the weights.
     """
     if not os.path.isfile(weights):
-        raise UserError(f"there is no file {weights}: pass the model.pt of a run")
+        raise UserError(
+            f"there is no file {weights}: pass the best.pt or model.pt of a run"
+        )
     settings, task, preprocessing = read_config(
         config or weights.with_name("config.json")
     )

@@ -8,8 +8,8 @@ import train
 from conftest import stop_after
 from leaf_diseases.optim.early_stopping import EarlyStopping
 from leaf_diseases.settings import Settings, replace
-from test_early_stopping import assert_equal, read, settings, validation_losses
-from torch import nn
+from test_checkpoint import assert_equal_runs, results
+from test_early_stopping import settings, validation_losses
 
 LOSSES = [3.0, 2.0, 2.5, 1.9, 2.0, 2.1, 1.8, 2.3]
 """With a patience of 2, the run stops after epoch 6, and epoch 4 is the best."""
@@ -24,15 +24,16 @@ def test_stopped_run_is_finished_until_it_gets_more_patience(
         train.main(replace(patient, run_dir=tmp_path / "unbroken"))
         torch.manual_seed(0)
         train.main(settings)
-        before = read(tmp_path / "run")
+        before = results(tmp_path / "run")
         train.main(replace(settings, resume="auto", max_steps=999))
         last = capsys.readouterr().out.splitlines()[-1]
         assert "holds a finished run" in last
         assert "more --patience" in last
-        assert_equal(read(tmp_path / "run"), before)
+        after = results(tmp_path / "run")
+        torch.testing.assert_close(after, before, rtol=0, atol=0)
         train.main(replace(patient, resume="auto"))
     assert len(before[1]) == 6
-    assert_equal(read(tmp_path / "run"), read(tmp_path / "unbroken"))
+    assert_equal_runs(tmp_path / "run", tmp_path / "unbroken")
 
 
 def test_run_stopped_within_an_epoch_goes_on_whatever_its_loss(
@@ -42,12 +43,12 @@ def test_run_stopped_within_an_epoch_goes_on_whatever_its_loss(
     with validation_losses(1, 2):
         stop_after(settings, 7)
         train.main(replace(settings, resume="auto"))
-    first, second = read(tmp_path / "run")[1]
+    first, second = results(tmp_path / "run")[1]
     assert second["step"] == 2 * first["step"]
 
 
 def test_no_run_is_finished_by_its_first_mean_or_before(settings: Settings) -> None:
     early_stopping = EarlyStopping(replace(settings, patience=1, swa_start=0.5))
-    early_stopping.watch({"val_loss": 1.0}, nn.Linear(1, 1), averaged=False)
+    early_stopping.watch({"val_loss": 1.0}, averaged=False)
     for averaged in (False, True):
         assert not early_stopping.stops_after({"val_loss": 2.0}, averaged)
