@@ -96,10 +96,35 @@ def test_of_damaged_tags_only_the_orientation_matters(
         assert read_image(path).shape == ((3, 20, 10) if upright else (3, 10, 20))
 
 
-def test_transparency_is_left_out(tmp_path: Path) -> None:
-    image = Image.new("RGBA", (4, 4), (9, 99, 199, 7))
-    modes = {"a.png": "RGBA", "b.png": "P", "c.gif": "P", "d.png": "LA"}
-    for name, mode in modes.items():
-        options: Any = {"transparency": bytes(4)} if name == "b.png" else {}
-        image.convert(mode).save(tmp_path / name, **options)
-        assert read_image(tmp_path / name).shape == (3, 4, 4)
+@pytest.mark.parametrize(
+    ("name", "mode", "options"),
+    [
+        *((f"a.{kind}", "RGBA", {}) for kind in ("png", "tif", "tga", "gif")),
+        ("a.webp", "RGBA", {"lossless": True, "exact": True}),
+        ("la.png", "LA", {}),
+        ("palette.png", "P", {"transparency": bytes([0, *[255] * 255])}),
+        ("a.gif", "P", {"transparency": 0}),
+        *((f"{mode}.png", mode, {"transparency": 0}) for mode in ("1", "L", "I;16")),
+        ("rgb.png", "RGB", {"transparency": (0, 0, 0)}),
+    ],
+)
+def test_transparent_pixels_are_white(
+    tmp_path: Path, name: str, mode: str, options: dict[str, Any]
+) -> None:
+    """Black is under them, and grey beside them."""
+    image = Image.new("RGBA", (2, 1), (0, 0, 0, 0))
+    image.putpixel((1, 0), (255, 255, 255, 255) if mode == "1" else (9, 9, 9, 255))
+    if mode == "P":
+        image = Image.new("P", (2, 1))
+        image.putpalette([0, 0, 0, 9, 9, 9])
+        image.putpixel((1, 0), 1)
+    elif mode == "I;16":
+        image = Image.fromarray(np.array([[0, 9 * 257]], np.uint16))
+    image.convert(mode).save(tmp_path / name, **options)
+    second = 255 if mode == "1" else 9
+    assert read_image(tmp_path / name)[:, 0].tolist() == [[255, second]] * 3
+
+
+def test_half_transparent_pixels_are_mixed_with_white(tmp_path: Path) -> None:
+    Image.new("RGBA", (1, 1), (0, 100, 200, 51)).save(tmp_path / "a.png")
+    assert read_image(tmp_path / "a.png").ravel().tolist() == [204, 224, 244]
