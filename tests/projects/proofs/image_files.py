@@ -1,12 +1,13 @@
 """Image files, and how they are decoded."""
 
 import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from leaf_diseases.data.image_files import read_image
+from leaf_diseases.data.image_files import describe_files, read_image
 from leaf_diseases.errors import UserError
 from PIL import ExifTags, Image
 from test_image_files import photo
@@ -63,6 +64,34 @@ def test_16_bits_are_scaled_to_8(tmp_path: Path, name: str) -> None:
     near = np.array([[128, 129, 65535 - 129, 65535 - 128]], np.uint16)
     save_deep(tmp_path / name, near)
     assert read_image(tmp_path / name)[0].tolist() == [[0, 1, 254, 255]]
+
+
+@pytest.mark.parametrize("kind", [12, 16, "white is 0", "colour"])
+def test_the_largest_value_of_dark_images_is_said(
+    tmp_path: Path, kind: int | str
+) -> None:
+    """Pillow reads the upper bytes of colours alone."""
+    path = tmp_path / "x.tif"
+    values = np.array([0, 9, 60, 40], "<u2")
+    if kind == 12:
+        save_tiff(path, 12, 1, bytes.fromhex("00000903c028"))
+    elif kind == "colour":
+        path = tmp_path / "x.png"
+        rows = zlib.compress(b"\0" + np.repeat(values, 3).astype(">u2").tobytes())
+        parts = [b"\x89PNG\r\n\x1a\n"]
+        header = struct.pack(">IIBBBBB", 4, 1, 16, 2, 0, 0, 0)
+        for name, data in ((b"IHDR", header), (b"IDAT", rows), (b"IEND", b"")):
+            crc = struct.pack(">I", zlib.crc32(name + data))
+            parts += [struct.pack(">I", len(data)), name, data, crc]
+        path.write_bytes(b"".join(parts))
+    else:
+        photometric = int(kind == 16)
+        values = values if photometric else 65535 - values
+        save_tiff(path, 16, photometric, values.tobytes())
+    [line] = describe_files([path])
+    largest = "255" if kind == "colour" else "60"
+    white = "4,095" if kind == 12 else "65,535"
+    assert f"their largest value is {largest} of {white}, in {path}" in line
 
 
 @pytest.mark.parametrize("mode", ["I", "F"])
