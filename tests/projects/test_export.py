@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from processes import call
 from rendering import render_subset
 from subsets import Subset
@@ -77,7 +78,10 @@ def test_the_code_of_the_readme_predicts_as_the_project(tmp_path, zygote, folder
     ):
         result = zygote.run(project, *command)
         assert (result.returncode, result.stderr) == (0, ""), result.stderr
-    image = folder / "val" / "a" / "0.png"
+    image = tmp_path / "drawing.png"  # Transparent in part.
+    drawing = Image.open(folder / "val" / "a" / "0.png")
+    drawing.putalpha(99)
+    drawing.save(image)
     options = ("--weights", run / "best.pt", "--format", "json")
     predicted = json.loads(zygote.run(project, "predict.py", image, *options).stdout)
     best = predicted["predictions"][0]

@@ -1,12 +1,13 @@
 """Image files, and how they are decoded."""
 
 import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from leaf_diseases.data.image_files import read_image
+from leaf_diseases.data.image_files import describe_files, read_image
 from leaf_diseases.errors import UserError
 from PIL import ExifTags, Image
 from test_image_files import photo
@@ -65,6 +66,34 @@ def test_16_bits_are_scaled_to_8(tmp_path: Path, name: str) -> None:
     assert read_image(tmp_path / name)[0].tolist() == [[0, 1, 254, 255]]
 
 
+@pytest.mark.parametrize("kind", [12, 16, "white is 0", "colour"])
+def test_the_largest_value_of_dark_images_is_said(
+    tmp_path: Path, kind: int | str
+) -> None:
+    """Pillow reads the upper bytes of colours alone."""
+    path = tmp_path / "x.tif"
+    values = np.array([0, 9, 60, 40], "<u2")
+    if kind == 12:
+        save_tiff(path, 12, 1, bytes.fromhex("00000903c028"))
+    elif kind == "colour":
+        path = tmp_path / "x.png"
+        rows = zlib.compress(b"\0" + np.repeat(values, 3).astype(">u2").tobytes())
+        parts = [b"\x89PNG\r\n\x1a\n"]
+        header = struct.pack(">IIBBBBB", 4, 1, 16, 2, 0, 0, 0)
+        for name, data in ((b"IHDR", header), (b"IDAT", rows), (b"IEND", b"")):
+            crc = struct.pack(">I", zlib.crc32(name + data))
+            parts += [struct.pack(">I", len(data)), name, data, crc]
+        path.write_bytes(b"".join(parts))
+    else:
+        photometric = int(kind == 16)
+        values = values if photometric else 65535 - values
+        save_tiff(path, 16, photometric, values.tobytes())
+    [line] = describe_files([path])
+    largest = "255" if kind == "colour" else "60"
+    white = "4,095" if kind == 12 else "65,535"
+    assert f"their largest value is {largest} of {white}, in {path}" in line
+
+
 @pytest.mark.parametrize("mode", ["I", "F"])
 def test_numbers_without_a_known_range_are_refused(tmp_path: Path, mode: str) -> None:
     Image.new(mode, (4, 4), 1).save(tmp_path / "depth.tif")
@@ -96,10 +125,35 @@ def test_of_damaged_tags_only_the_orientation_matters(
         assert read_image(path).shape == ((3, 20, 10) if upright else (3, 10, 20))
 
 
-def test_transparency_is_left_out(tmp_path: Path) -> None:
-    image = Image.new("RGBA", (4, 4), (9, 99, 199, 7))
-    modes = {"a.png": "RGBA", "b.png": "P", "c.gif": "P", "d.png": "LA"}
-    for name, mode in modes.items():
-        options: Any = {"transparency": bytes(4)} if name == "b.png" else {}
-        image.convert(mode).save(tmp_path / name, **options)
-        assert read_image(tmp_path / name).shape == (3, 4, 4)
+@pytest.mark.parametrize(
+    ("name", "mode", "options"),
+    [
+        *((f"a.{kind}", "RGBA", {}) for kind in ("png", "tif", "tga", "gif")),
+        ("a.webp", "RGBA", {"lossless": True, "exact": True}),
+        ("la.png", "LA", {}),
+        ("palette.png", "P", {"transparency": bytes([0, *[255] * 255])}),
+        ("a.gif", "P", {"transparency": 0}),
+        *((f"{mode}.png", mode, {"transparency": 0}) for mode in ("1", "L", "I;16")),
+        ("rgb.png", "RGB", {"transparency": (0, 0, 0)}),
+    ],
+)
+def test_transparent_pixels_are_white(
+    tmp_path: Path, name: str, mode: str, options: dict[str, Any]
+) -> None:
+    """Black is under them, and grey beside them."""
+    image = Image.new("RGBA", (2, 1), (0, 0, 0, 0))
+    image.putpixel((1, 0), (255, 255, 255, 255) if mode == "1" else (9, 9, 9, 255))
+    if mode == "P":
+        image = Image.new("P", (2, 1))
+        image.putpalette([0, 0, 0, 9, 9, 9])
+        image.putpixel((1, 0), 1)
+    elif mode == "I;16":
+        image = Image.fromarray(np.array([[0, 9 * 257]], np.uint16))
+    image.convert(mode).save(tmp_path / name, **options)
+    second = 255 if mode == "1" else 9
+    assert read_image(tmp_path / name)[:, 0].tolist() == [[255, second]] * 3
+
+
+def test_half_transparent_pixels_are_mixed_with_white(tmp_path: Path) -> None:
+    Image.new("RGBA", (1, 1), (0, 100, 200, 51)).save(tmp_path / "a.png")
+    assert read_image(tmp_path / "a.png").ravel().tolist() == [204, 224, 244]

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -66,13 +66,28 @@ def read_pairs(place: Path, directory: Path) -> FileImages:
         ) from error
     if not images:
         raise UserError(f"{place / IMAGES} holds no images: add some")
-    refuse("images without a mask of their name", [*images.keys() - masks.keys()])
-    if others := masks.keys() - images.keys():
+    ending = common_ending([*images], masks)
+    named = {name: name + ending for name in images}
+    if lacking := [name for name in images if named[name] not in masks]:
+        there = f" (there are {', '.join([*masks][:3])})" if masks else ""
+        refuse(f"images without a mask of their name{there}", lacking)
+    if others := masks.keys() - {*named.values()}:
         left_out["masks without an image"] += len(others)
     files = [*images.values()]
-    targets, names = open_masks(files, [masks[name] for name in images], directory)
+    paths = [masks[name] for name in named.values()]
+    targets, names = open_masks(files, paths, directory)
     notes = describe_left_out(place, left_out)
+    if ending:
+        notes.append(f"masks in {place} are named as images, with {ending} at the end")
     return FileImages(files, targets, names, notes=notes)
+
+
+def common_ending(images: Sequence[str], masks: Collection[str]) -> str:
+    """Returns the ending, such as `_mask`, of the masks of all images, or none."""
+    first = images[0]
+    endings = [n.removeprefix(first) for n in masks if n.startswith(first)]
+    fitting = [e for e in endings if all(name + e in masks for name in images)]
+    return fitting[0] if len(fitting) == 1 else ""
 
 
 def by_name(place: Path, left_out: Counter[str]) -> dict[str, Path]:
