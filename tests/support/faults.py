@@ -327,7 +327,7 @@ def others(directory: str, source: str) -> None:
         "settings": checkpoint
         | {"settings": checkpoint["settings"] | {"batch_size": 9}},
         "samples": checkpoint | {"samples": 9},
-        "names": checkpoint | {"task": {"names": checkpoint["task"]["names"][::-1]}},
+        "names": checkpoint | {"names": checkpoint["names"][::-1]},
     }
     for name, content in contents.items():
         path = Path(directory, f"{name}.pt")

@@ -69,6 +69,7 @@ def describe(task: Task, logits: Tensor, target: Tensor, predicted: int) -> Desc
 
     rows = {"Truth": say(truth), "Prediction": say(predicted)}
     if truth == predicted:
-        rows["Runner-up"] = say(int(logits.topk(2).indices[1]))
+        ranking = logits.argsort(descending=True, stable=True)
+        rows["Runner-up"] = say(int(ranking[1]))
     names = {task.names[truth], task.names[predicted]}
     return Description(rows, names, truth != predicted, 1)

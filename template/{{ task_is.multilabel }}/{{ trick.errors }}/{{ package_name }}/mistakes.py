@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from .task import Task
+from .task import Task, predicted
 
 SECTIONS = {
     "Most confident mistakes": "Each image with its most confident wrong label: a "
@@ -41,7 +41,7 @@ def priorities(_task: Task, outputs: Tensor, targets: Tensor) -> list[Tensor]:
     """
     probabilities = outputs.sigmoid()
     confidence = probabilities.maximum(1 - probabilities)
-    wrong = (outputs > 0) != (targets > 0.5)
+    wrong = predicted(outputs) != (targets > 0.5)
     return [confidence.where(wrong, -math.inf), -confidence]
 
 
@@ -58,14 +58,14 @@ def describe(task: Task, logits: Tensor, target: Tensor, label: int) -> Descript
         label: output for which the image was selected.
     """
     name, probability = task.names[label], logits[label].sigmoid().item()
-    predicted, there = bool(logits[label] > 0), bool(target[label] > 0.5)
+    found, there = bool(predicted(logits[label])), bool(target[label] > 0.5)
     words = {True: "present", False: "absent"}
     true = [other for other, value in zip(task.names, target) if value > 0.5]
     rows = {
         "Label": name,
         "Truth": words[there],
-        "Prediction": words[predicted],
+        "Prediction": words[found],
         "Probability": f"{probability:.1%}",
         "True labels": ", ".join(true) or "none",
     }
-    return Description(rows, {name}, predicted != there, 1 if predicted else -1)
+    return Description(rows, {name}, found != there, 1 if found else -1)

@@ -19,5 +19,6 @@ def confidences(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
     Both have the shape (N, 1).
     """
-    highest, predicted = logits.softmax(dim=1).max(dim=1, keepdim=True)
+    predicted = logits.argmax(dim=1, keepdim=True)
+    highest = logits.softmax(dim=1).gather(1, predicted)
     return highest, (predicted == targets.unsqueeze(1)).float()

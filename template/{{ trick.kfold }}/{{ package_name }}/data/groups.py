@@ -5,6 +5,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import UserError
+from ..names import plain
 from ..settings import Settings
 
 
@@ -33,7 +34,7 @@ def find_groups(
         below = file.is_relative_to(settings.data_dir)
         path = (file.relative_to(settings.data_dir) if below else file).as_posix()
         match = pattern.search(path)
-        group = match and match[1 if pattern.groups else 0]
+        group = match and plain(match[1 if pattern.groups else 0] or "")
         if not group:
             raise UserError(f"--group-pattern finds no group in {path}: pass another")
         groups.append(group)
