@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 from torch_tricks.errors import Refusal
 from torch_tricks.git import Entry, GitError, Scratch, Tree, git, quoted
+from torch_tricks.imports import with_imports_of_both
 from torch_tricks.project import Project, is_free_for_folder, parents
 from torch_tricks.template import ANSWERS_FILE, Rendering
 
@@ -371,11 +372,14 @@ def _merge_content(plan: Plan, path: str, stages: dict[int, Entry]) -> None:
     plan.after[path] = ours
     if ours.is_file and stages[THEIRS].is_file:
         base = scratch.read(stages[BASE]) if BASE in stages else b""
+        versions = (scratch.read(ours), base, scratch.read(stages[THEIRS]))
         # Binary files stay the owner's. Git has the other side.
         with suppress(GitError):
-            content, disagree = scratch.merge_file(
-                scratch.read(ours), base, scratch.read(stages[THEIRS])
-            )
+            content, disagree = scratch.merge_file(*versions)
+            if disagree and path.endswith(".py"):
+                with suppress(SyntaxError, ValueError):
+                    versions = with_imports_of_both(*versions)
+                    content, disagree = scratch.merge_file(*versions)
             plan.after[path] = Entry(ours.mode, scratch.write(content))
             if not disagree:
                 return
