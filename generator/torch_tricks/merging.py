@@ -437,7 +437,8 @@ def _missing(
     gone = {
         module: (path, place)
         for path, place in places.items()
-        if path.endswith(".py") and (path != place or place not in trees[OURS])
+        if path.endswith(".py")
+        and (path != place or place not in trees[OURS].keys() & trees[THEIRS].keys())
         for module in (_modules(path)[0], _modules(place)[0])
         if module not in present
     }
@@ -453,6 +454,10 @@ def _missing(
                     name, why = path, f"you renamed its folder: it is {seen(place)}"
                 elif place in names_now:
                     why = f"you renamed it to {seen(names_now[place])}"
+                elif place in plan.renamed:
+                    why = f"it is now {seen(plan.renamed[place])}"
+                elif place in trees[OURS]:
+                    why = "it was removed"
                 missing.setdefault(name, (why, importer))
     return missing
 

@@ -27,6 +27,20 @@ class TestAddAndRemove:
         commit(directory)
         assert "did you mean ema?" in run("add", "mixup,emma", code=2)
 
+    def test_a_removed_module_is_missed_where_it_is_imported(self, project):
+        directory = project(preset="minimal")
+        run("add", "ema")
+        (directory / "mine.py").write_text(f"from {PACKAGE}.optim.ema import *\n")
+        commit(directory)
+        output = run("remove", "ema", code=1)
+        why = "(it was removed; mine.py imports it)"
+        assert f"missing {PACKAGE}/optim/ema.py {why}" in output
+        (directory / "mine.py").write_text("import json\n")
+        run_undo(output)
+        (directory / "mine.py").unlink()
+        commit(directory)
+        assert "missing" not in run("remove", "ema")
+
     def test_says_so_if_there_is_nothing_to_do(self, project):
         directory = project(preset="recommended")
         assert run("add", "amp") == "amp is already in the project\nnothing to do\n"

@@ -27,13 +27,13 @@ def count_scores(logits: Tensor, there: Tensor) -> Tensor:
         there: bool of the same shape, true for positive samples.
 
     Returns:
-        int64 of shape (2, labels, BINS): all samples, and positive samples.
+        int32 of shape (2, labels, BINS): all samples, and positive samples.
     """
     labels = logits.shape[1]
     places = torch.arange(labels, device=logits.device) * BINS + bin_of(logits)
-    counts = torch.zeros(2, labels * BINS, dtype=torch.int64, device=logits.device)
-    ones = torch.stack([torch.ones_like(there), there]).long().flatten(1)
-    return counts.index_add(1, places.flatten(), ones).view(2, labels, BINS)
+    counts = torch.zeros(2, labels * BINS, dtype=torch.int32, device=logits.device)
+    ones = torch.stack([torch.ones_like(there), there]).int().flatten(1)
+    return counts.index_add_(1, places.flatten(), ones).view(2, labels, BINS)
 
 
 def average_precisions(scores: Tensor) -> Tensor:
@@ -44,8 +44,11 @@ def average_precisions(scores: Tensor) -> Tensor:
     Args:
         scores: sums of `count_scores`.
     """
-    found, right = scores.flip(2).cumsum(dim=2)
-    there = right[:, -1:]
-    precision = right / found.clamp(min=1)
-    gained = right.diff(dim=1, prepend=torch.zeros_like(there)) / there
-    return (precision * gained).sum(dim=1)
+    precisions = []
+    for part in scores.split(100, dim=1):  # Copies of all labels would be large.
+        found, right = part.flip(2).cumsum(dim=2)
+        there = right[:, -1:]
+        precision = right / found.clamp(min=1)
+        gained = right.diff(dim=1, prepend=torch.zeros_like(there)) / there
+        precisions.append((precision * gained).sum(dim=1))
+    return torch.cat(precisions)

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from .confidence import log_loss
 from .errors import UserError
@@ -42,3 +43,42 @@ def fit_temperatures(logits: Tensor, targets: Tensor) -> Tensor:
             "outputs are right, or no better than chance: calibrate on more images"
         )
     return found.where(fitted, torch.ones_like(found))
+
+
+def fit_shifts(
+    logits: Tensor, targets: Tensor, temperatures: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Returns temperatures, and shifts of the divided logits, with the lowest log loss.
+
+    Each class or label has a shift, which corrects its prior (arXiv:1901.06852).
+
+    Args:
+        temperatures: those of `fit_temperatures`.
+
+    Raises:
+        UserError: no shift of a class minimizes the log loss.
+    """
+    outputs = logits.shape[1]
+    there = targets if targets.ndim == 2 else F.one_hot(targets, outputs)
+    goal = targets.double() if targets.ndim == 2 else targets
+    scales = (1 / temperatures).double().requires_grad_()
+    shifts = scales.new_zeros(outputs).requires_grad_()
+    optimizer = torch.optim.LBFGS(
+        [scales, shifts], max_iter=500, line_search_fn="strong_wolfe"
+    )
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = log_loss(logits * scales + shifts, goal).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    found, shifts = 1 / scales.detach(), shifts.detach()
+    varied = (there.amin(dim=0) < there.amax(dim=0)).all()
+    if not (varied and ((found > LOWEST) & (found < HIGHEST)).all()):
+        raise UserError(
+            "no prior shift minimizes the log loss, as a class has no images here or no "
+            "wrong outputs: calibrate on more images, or leave --prior-shift out"
+        )
+    return found.float(), shifts.float()

@@ -15,14 +15,15 @@ def count_confusion(logits: Tensor, targets: Tensor) -> Tensor:
         targets: classes of shape (N,).
 
     Returns:
-        int64 of shape (classes, classes): a row for each true class, and a column for
+        int32 of shape (classes, classes): a row for each true class, and a column for
         each predicted one.
     """
     classes = logits.shape[1]
     cells = targets * classes + logits.argmax(dim=1)
     # On a GPU, bincount() would wait to read the largest number.
-    counts = targets.new_zeros(classes**2)
-    return counts.index_add(0, cells, torch.ones_like(cells)).view(classes, classes)
+    counts = targets.new_zeros(classes**2, dtype=torch.int32)
+    counts.index_add_(0, cells, torch.ones_like(cells, dtype=torch.int32))
+    return counts.view(classes, classes)
 
 
 def count_top5(logits: Tensor, targets: Tensor) -> Tensor:
