@@ -70,7 +70,6 @@ TRAIN_ERRORS = {
     "--data csv --data-dir csv/bytes": "or write it in UTF-8",
     "--data csv --data-dir csv/no-rows": "lists no images",
     "--data csv --data-dir csv/missing": "images that are not in csv/missing (4): fix 0.png, 1.png",
-    "--data csv --data-dir csv/absolute": "that begin with / are absolute (1): fix /data/upload/0.png",
     "--data csv --data-dir csv/one-split": "only in training: c; only in validation",
     "--data-dir folders/other-classes": "training needs images of all of them",
     "--data-dir folders/one-class": "classification needs two or more",
@@ -429,7 +428,6 @@ def make_lists(good: Path, lists: Path) -> None:
         "good": ["\ufeffpath,label", *rows],
         "no-rows": ["path,label"],
         "missing": ["path,label", *rows, *(f"{index}.png,a" for index in range(4))],
-        "absolute": ["path,label", *rows, "/data/upload/0.png,a"],
         "one-split": ["path,label,split", f"{rows[0]},val", f"{rows[-1]},train"],
     }.items():
         (lists / name).mkdir(parents=True)
