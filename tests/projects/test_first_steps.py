@@ -100,7 +100,7 @@ def patch(project, diff):
     _, *parts = FILE.split(diff)
     for name, hunks in zip(parts[::2], parts[1::2]):
         path = project / name
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
         for hunk in hunks.split("@@\n")[1:]:
             lines = hunk.splitlines(keepends=True)
             old = "".join(line[1:] for line in lines if line[0] != "+")
