@@ -10,13 +10,14 @@ LONGEST = 88
 
 
 class Statement(NamedTuple):
-    """An import at the top of a file, without comments."""
+    """An import at the top of a file."""
 
     names: frozenset[str]
     """Imported names of a module. For an import of the module itself: one empty name."""
     first: int
     last: int
     """Its lines, numbered from 1."""
+    commented: bool
 
 
 Imports = dict[str, Statement]
@@ -40,7 +41,10 @@ def with_imports_of_both(
     for module in {**new[0], **new[1]}:
         before = names_in(old, module)
         after = [names_in(side, module) for side in new]
-        if all(before <= names for names in after) and any(before < n for n in after):
+        added = any(before < names for names in after)
+        kept = all(before <= names for names in after)
+        commented = any(s[module].commented for s in (old, *new) if module in s)
+        if added and kept and not commented:
             names = sorted(after[0] | after[1], key=order_of_name)
             split = any(s[module].last > s[module].first for s in new if module in s)
             statement = written(module, names, split)
@@ -61,9 +65,9 @@ def read_imports(text: str) -> Imports:
                     f"{each.name} as {each.asname}" if each.asname else each.name
                     for each in node.names
                 ]
-            if not any("#" in line for line in source):
-                last = node.end_lineno or node.lineno
-                found[key] = Statement(frozenset(names), node.lineno, last)
+            last = node.end_lineno or node.lineno
+            commented = any("#" in line for line in source)
+            found[key] = Statement(frozenset(names), node.lineno, last, commented)
     return found
 
 
@@ -101,7 +105,7 @@ def with_import(
     if "\r\n" in text:
         statement = statement.replace("\n", "\r\n")
     if module in here:
-        _, first, last = here[module]
+        _, first, last, _ = here[module]
     else:
         first = place_for(module, here, sides)
         last = first - 1
@@ -116,7 +120,7 @@ def place_for(module: str, here: Imports, sides: Iterable[Imports]) -> int:
         for other in reversed(modules[:place]):
             if other in here:
                 line = here[other].last + 1
-                for name, (_, first, last) in here.items():
+                for name, (_, first, last, _) in here.items():
                     if first == line and order_of_module(name) < order_of_module(
                         module
                     ):
