@@ -2,9 +2,10 @@
 
 import difflib
 import io
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import field, make_dataclass
 from functools import partial
 from pathlib import Path
@@ -27,12 +28,55 @@ WORDING = {
 """Phrases of pydantic, with their replacements."""
 
 
+class Output(io.FileIO):
+    """A pipe or file of printed lines, whose reader may end first, as `head` does."""
+
+    outlived = False
+    """Whether the command continues if lines cannot be written."""
+    failed = False
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            if not self.outlived and not isinstance(error, BrokenPipeError):
+                raise
+            failed, self.failed = self.failed, True
+            if not failed and not self.outlived:
+                sys.exit(141)  # As the shell has it for a closed pipe.
+            if not failed:
+                line = f"output ended ({error.strerror}): the command continues\n"
+                with suppress(OSError):  # Not through sys.stderr, which may write this.
+                    os.write(2, line.encode())
+            return len(data)
+
+
+def open_output(stream: Any, outlived: bool) -> Any:
+    """Returns a stream that prints each line at once, through `Output` if possible."""
+    if not isinstance(stream, io.TextIOWrapper):
+        return stream
+    raw = getattr(stream.buffer, "raw", stream.buffer)  # Without PYTHONUNBUFFERED.
+    if isinstance(raw, io.FileIO) and not isinstance(raw, Output) and not raw.isatty():
+        stream.flush()
+        raw = Output(raw.fileno(), "w", closefd=False)
+        stream = io.TextIOWrapper(io.BufferedWriter(raw), stream.encoding)
+    if isinstance(raw, Output):
+        raw.outlived = outlived
+    # File names may have any encoding.
+    stream.reconfigure(line_buffering=True, errors="backslashreplace")
+    return stream
+
+
 @contextmanager
-def as_command() -> Iterator[None]:
-    """Prints a `UserError` of its block as one line, and exits with code 1."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Log files get each line at once; file names may have any encoding.
-        sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
+def as_command(outlives_output: bool = False) -> Iterator[None]:
+    """Prints a `UserError` of its block as one line, and exits with code 1.
+
+    Args:
+        outlives_output: continue if the reader of printed lines ends, or the disk is
+            full. By default, the command exits without a message if its reader ends.
+    """
+    sys.stdout = open_output(sys.stdout, outlives_output)
+    sys.stderr = open_output(sys.stderr, outlives_output)
     try:
         yield
     except UserError as error:

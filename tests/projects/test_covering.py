@@ -138,14 +138,14 @@ def check_the_command_line(subset, project, folder, run):
     assert line["step"] == 3
     assert math.isfinite(line["train_loss"])
     assert math.isfinite(line["val_loss"])
-    # Machine, model, data, rate, run directory, three steps, an epoch, and the result: once,
-    # however many ranks there are.
+    # Machine, model, data, rate, run directory, the first step, three steps, an epoch, and
+    # the result: once, however many ranks there are.
     *_, last = lines = said.splitlines()
     say_more = {"activation_checkpointing", "amp", "compile", "layerwise_lr", "summary"}
     say_more |= {"mlflow", "wandb"}
     # Of a folder, its classes are printed, too.
     of_folder = "folder" in data
-    assert len(lines) == 10 + of_folder + len(say_more & {*subset.tricks}), said
+    assert len(lines) == 11 + of_folder + len(say_more & {*subset.tricks}), said
     by_class = "metrics" in subset.tricks
     name = "accuracy"
     if by_class and "class_balance" in subset.tricks:
