@@ -52,7 +52,7 @@ def change_tricks(
         advice = new.questions.advice(new.tricks)
         new.notes.extend(line for line in advice if line not in known)
         plan = plan_update(project, scratch, base.directory, new.directory)
-        return carry_out(project, plan, new, dry_run)
+        return carry_out(project, plan, base, new, dry_run)
 
 
 def update(
@@ -91,7 +91,7 @@ def update(
             print(f"the project already has {new.version}: nothing to do")
             return DONE
         print_versions(base, new)
-        return carry_out(project, plan, new, dry_run)
+        return carry_out(project, plan, base, new, dry_run)
 
 
 def answer_anew(
@@ -141,7 +141,9 @@ def print_versions(base: Rendering, new: Rendering) -> None:
             print(f"new trick {name} ({trick.title}: {trick.buys}), {state}")
 
 
-def carry_out(project: Project, plan: Plan, new: Rendering, dry_run: bool) -> int:
+def carry_out(
+    project: Project, plan: Plan, base: Rendering, new: Rendering, dry_run: bool
+) -> int:
     """Prints a plan, or applies it and prints the next steps; returns the exit code."""
     print(f"tricks: {', '.join(new.tricks) or 'none'}")
     # Before the current folder may be removed.
@@ -156,6 +158,9 @@ def carry_out(project: Project, plan: Plan, new: Rendering, dry_run: bool) -> in
         apply(project, plan)
     for line in lines:
         print(emphasized(line))
+    known = base.dependencies
+    if added := [each for each in new.dependencies if each not in known]:
+        print(f'new dependencies, {", ".join(added)}: pip install -e ".[dev]"{there}')
     if dry_run:
         print("nothing was changed: this was --dry-run")
     elif plan.needs_a_look:

@@ -110,8 +110,9 @@ def create(dest: Path, request: Request, template: str, ref: str, ask: bool) -> 
         tricks = questions.changed(rendering.answers, take, leave)
         if any(rendering.answers[name] != value for name, value in tricks.items()):
             rendering = attempt(answers | {"preset": "custom"} | tricks)
+        dependencies = rendering.dependencies
         move_into_place(rendering.directory, dest)
-    print_next_steps(rendering, dest)
+    print_next_steps(rendering, dest, dependencies)
 
 
 def choose_template(template: str, ref: str) -> tuple[str, str | None]:
@@ -225,13 +226,15 @@ def first_commit(dest: Path) -> tuple[str, str]:
     return 'git add . && git commit -m "Start" .', note
 
 
-def print_next_steps(rendering: Rendering, dest: Path) -> None:
+def print_next_steps(rendering: Rendering, dest: Path, dependencies: list[str]) -> None:
     """Prints the new project and the next steps."""
     name, tricks = rendering.answers["project_name"], ", ".join(rendering.tricks)
     folder = os.path.relpath(dest)
     package = rendering.answers["package_name"]
     print(f"{name} is ready in {folder} with {tricks or 'no tricks'}.")
-    print(f"Its package is {package}: import {package}.\n")
+    print(f"Its package is {package}: import {package}.")
+    names = (re.split("[^A-Za-z0-9_.-]", each)[0] for each in dependencies)
+    print(f"It depends on {', '.join(names)}.\n")
     if folder != ".":
         print(f"    cd {shlex.quote(folder)}")
     commands, about_git = first_commit(dest)

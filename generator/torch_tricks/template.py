@@ -13,6 +13,7 @@ undocumented parts:
 import json
 import os
 import re
+import tomllib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import chdir, contextmanager, suppress
@@ -69,6 +70,14 @@ class Rendering:
     def tricks(self) -> list[str]:
         """The tricks of the project, in the order of the catalogue."""
         return list(self.answers["chosen"])
+
+    @property
+    def dependencies(self) -> list[str]:
+        """The requirements in its pyproject.toml, if the template has one."""
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            text = (self.directory / "pyproject.toml").read_text(encoding="utf-8")
+            return [*map(str, tomllib.loads(text)["project"]["dependencies"])]
+        return []
 
 
 def read_answers(content: bytes) -> dict[str, Any]:

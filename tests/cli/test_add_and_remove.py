@@ -99,6 +99,14 @@ class TestAdvice:
         assert notes(run("add", "distillation")) == []
 
 
+def test_new_dependencies_are_named_with_the_command(project):
+    directory = project(preset="minimal")
+    line = 'new dependencies, h5py>=3.12.1: pip install -e ".[dev]"\n'
+    assert line in run("add", "hdf5", "amp")
+    commit(directory)
+    assert "new dependencies" not in run("add", "swa")
+
+
 class TestFromAFolderInside:
     """As in git, the project is looked for upwards, and paths are relative to this folder."""
 

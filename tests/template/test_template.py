@@ -1,5 +1,6 @@
 """The template's face: questions, presets, messages, refusals, and the real command."""
 
+import ast
 import json
 import re
 import sys
@@ -14,7 +15,7 @@ import yaml
 from commands import git
 from footprint import modules
 from processes import call_any
-from rendering import quick_copier, template_copy
+from rendering import quick_copier, render_files, template_copy
 from subsets import ROOT, TASKS, TRICKS
 from torch_tricks.catalogue import own_questions
 from torch_tricks.errors import Refusal
@@ -89,6 +90,31 @@ def test_a_preset_decides_on_the_tricks(copied, preset, task):
     assert bool(re.search(r"\bmasks?\b", "".join(code))) == (task == "segmentation")
     assert f"Leaf Diseases is ready with {', '.join(tricks) or 'no tricks'}." in printed
     assert 'pip install -e ".[dev]" python train.py' in printed
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("tricks", [None, ["smp", "pretrained"]])
+def test_a_module_that_is_imported_late_is_looked_for_at_the_start(task, tricks):
+    if tricks and task != "segmentation":
+        tricks = ["timm"]
+    preset = (
+        {"preset": "custom", "tricks": tricks} if tricks else {"preset": "everything"}
+    )
+    files = render_files({"task": task} | preset)
+    late = {
+        node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
+        for path, text in files.items()
+        if path.endswith(".py") and not path.startswith("tests")
+        for function in ast.walk(ast.parse(text))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    late = {name.partition(".")[0] for name in late} - sys.stdlib_module_names
+    listed = re.findall(
+        '^    "(.+)",$', files["leaf_diseases/environment.py"], re.MULTILINE
+    )
+    assert late and sorted(late) == listed
 
 
 def test_the_defaults_make_the_recommended_project(copie):

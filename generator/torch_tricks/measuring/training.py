@@ -114,6 +114,8 @@ def train(task: Measurement, pair: int, variant: Variant) -> None:
     compiled = path.with_suffix(".compiled")
     shutil.rmtree(compiled, ignore_errors=True)
     environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(compiled)}
+    for name in ("MLFLOW_RUN_ID", "WANDB_RUN_ID"):
+        environment.pop(name, None)  # Of a single run.
     began = time.perf_counter()
     with (
         log.open("wb") as file,
