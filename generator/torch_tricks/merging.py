@@ -160,7 +160,11 @@ def plan_update(project: Project, scratch: Scratch, base: Path, new: Path) -> Pl
         OURS: project.committed(scratch),
         THEIRS: scratch.files(scratch.add_directory(new)),
     }
-    answers = {stage: tree.pop(ANSWERS_FILE) for stage, tree in trees.items()}
+    name = project.answers_name
+    answers = {
+        stage: tree.pop(name if stage == OURS else ANSWERS_FILE)
+        for stage, tree in trees.items()
+    }
     if _has_crlf(scratch.read(answers[OURS])):
         answers[THEIRS] = _with_crlf(scratch, answers[THEIRS])
     before = trees[OURS]
@@ -179,12 +183,11 @@ def plan_update(project: Project, scratch: Scratch, base: Path, new: Path) -> Pl
             plan.after[path] = stages[0]
         else:
             _decide(plan, path, stages, trees)
-    plan.before[ANSWERS_FILE] = answers[OURS]
-    plan.after[ANSWERS_FILE] = answers[THEIRS]
+    plan.before[name], plan.after[name] = answers[OURS], answers[THEIRS]
     if _has_own_answers(
         *(scratch.read(answers[stage]) for stage in (OURS, BASE, THEIRS))
     ):
-        _keep_aside(plan, ANSWERS_FILE, answers[OURS])
+        _keep_aside(plan, name, answers[OURS])
     names_now = scratch.renames(names[BASE], names[OURS])
     _name_files(plan, names_now, scratch.renames(names[BASE], names[THEIRS]))
     if plan.written or plan.removed:
