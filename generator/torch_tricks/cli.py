@@ -126,7 +126,9 @@ def complete_tasks(incomplete: str) -> list[str]:
 Where = Annotated[
     Path,
     typer.Option(
-        "--project", metavar="DIR", help="The folder of the project, or one inside it."
+        "--project",
+        metavar="DIR",
+        help="The folder of the project, or one inside it; or an answers file of another name.",
     ),
 ]
 Names = Annotated[

@@ -21,7 +21,7 @@ from torch_tricks.errors import Refusal
 from torch_tricks.git import Entry, GitError, Scratch, Tree, git, quoted
 from torch_tricks.imports import with_imports_of_both
 from torch_tricks.project import Project, is_free_for_folder, parents
-from torch_tricks.template import ANSWERS_FILE, Rendering
+from torch_tricks.template import ANSWERS_FILE, Rendering, read_answers
 
 KEPT = "kept-aside"
 """Folder of files that are kept aside, outside of the package and its builds."""
@@ -160,7 +160,11 @@ def plan_update(project: Project, scratch: Scratch, base: Path, new: Path) -> Pl
         OURS: project.committed(scratch),
         THEIRS: scratch.files(scratch.add_directory(new)),
     }
-    answers = {stage: tree.pop(ANSWERS_FILE) for stage, tree in trees.items()}
+    name = project.answers_name
+    answers = {
+        stage: tree.pop(name if stage == OURS else ANSWERS_FILE)
+        for stage, tree in trees.items()
+    }
     if _has_crlf(scratch.read(answers[OURS])):
         answers[THEIRS] = _with_crlf(scratch, answers[THEIRS])
     before = trees[OURS]
@@ -179,12 +183,11 @@ def plan_update(project: Project, scratch: Scratch, base: Path, new: Path) -> Pl
             plan.after[path] = stages[0]
         else:
             _decide(plan, path, stages, trees)
-    plan.before[ANSWERS_FILE] = answers[OURS]
-    plan.after[ANSWERS_FILE] = answers[THEIRS]
-    if _has_own_lines(
+    plan.before[name], plan.after[name] = answers[OURS], answers[THEIRS]
+    if _has_own_answers(
         *(scratch.read(answers[stage]) for stage in (OURS, BASE, THEIRS))
     ):
-        _keep_aside(plan, ANSWERS_FILE, answers[OURS])
+        _keep_aside(plan, name, answers[OURS])
     names_now = scratch.renames(names[BASE], names[OURS])
     _name_files(plan, names_now, scratch.renames(names[BASE], names[THEIRS]))
     if plan.written or plan.removed:
@@ -405,15 +408,24 @@ def _numbered(name: str) -> Iterator[str]:
         number += 1
 
 
-def _has_own_lines(ours: bytes, base: bytes, new: bytes) -> bool:
-    """Returns whether the answers file has lines of the owner that no rendering has.
+def _has_own_answers(ours: bytes, base: bytes, new: bytes) -> bool:
+    """Returns whether the answers file has comments or entries that no rendering has.
 
-    Hand-edited answers do not count: base and new version are rendered with them.
+    Hand-edited answers do not count: base and new version are rendered with them. Nor does the
+    style, which formatters of YAML change.
     """
-    own = {*ours.splitlines()} - {*base.splitlines(), *new.splitlines()}
-    return any(
-        not re.match(rb"_commit:|_src_path:|package_name:|\s*$", line) for line in own
+    own, *rendered = (
+        {
+            *re.findall(rb"(?<!\S)#[^'\"\n]*\b", content),
+            *(
+                (name, str(answer))
+                for name, answer in read_answers(content or b"{}").items()
+            ),
+        }
+        for content in (ours, base, new)
     )
+    computed = ("_commit", "_src_path", "package_name")
+    return any(each[0] not in computed for each in own.difference(*rendered))
 
 
 def _missing(

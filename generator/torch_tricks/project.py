@@ -52,10 +52,12 @@ class Project:
     directory: Path
     package_name: str = ""
     """Current name of its package, if it differs from the recorded name."""
+    answers_name: str = ANSWERS_FILE
+    """Name of its answers file."""
 
     @classmethod
     def at(cls, directory: Path) -> "Project":
-        """Opens the project in a directory, or in a parent directory.
+        """Opens the project in a directory or in a parent, or of an answers file.
 
         Raises:
             Refusal: there is no project, or its template is not recorded.
@@ -66,10 +68,16 @@ class Project:
             raise Refusal(
                 f"no {ANSWERS_FILE} {where} or above: cd into a project, or pass --project"
             )
-        project = cls(root)
+        name = directory.name if directory.is_file() else ANSWERS_FILE
+        project = cls(root, answers_name=name)
+        if project.recorded.keys().isdisjoint(("preset", "package_name")):
+            raise Refusal(
+                f"{name} is of another template ({project.source}): pass the answers file of "
+                "torch-tricks as --project"
+            )
         if not project.source or not project.version:
             raise Refusal(
-                f"{ANSWERS_FILE} does not say which version of which template the project "
+                f"{name} does not say which version of which template the project "
                 "came from: make the project from a git repository, with torch-tricks new"
             )
         return project
@@ -92,12 +100,12 @@ class Project:
 
     @cached_property
     def answers_file(self) -> bytes:
-        return (self.directory / ANSWERS_FILE).read_bytes()
+        return (self.directory / self.answers_name).read_bytes()
 
     @cached_property
     def recorded(self) -> dict[str, Any]:
         """Content of the answers file."""
-        return read_answers(self.answers_file)
+        return read_answers(self.answers_file, self.answers_name)
 
     @property
     def source(self) -> str:
@@ -160,8 +168,8 @@ class Project:
         recorded = self.recorded.keys() | data.keys()
         if missing := [name for name in rendering.recorded if name not in recorded]:
             raise Refusal(
-                f"{ANSWERS_FILE} has no {' and no '.join(missing)}: write that into it again, as "
-                f"git log -p {ANSWERS_FILE} shows it, and commit"
+                f"{self.answers_name} has no {' and no '.join(missing)}: write that into it again, "
+                f"as git log -p {self.answers_name} shows it, and commit"
             )
 
     def _check_answers(self, rendering: Rendering, data: Mapping[str, Any]) -> None:
@@ -174,7 +182,7 @@ class Project:
         for name in rendering.recorded.keys() & single:
             if str(answers[name]) != rendering.answers[name]:
                 raise Refusal(
-                    f"{name} in {ANSWERS_FILE} cannot be {answers[name]}: correct it, or run "
+                    f"{name} in {self.answers_name} cannot be {answers[name]}: correct it, or run "
                     f"torch-tricks update --data {name}=..."
                 )
 
@@ -262,12 +270,15 @@ class Project:
         self.check_committed()
         try:
             self.git(
-                "rev-parse", "--verify", "--quiet", f"HEAD:{self.prefix}{ANSWERS_FILE}"
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                f"HEAD:{self.prefix}{self.answers_name}",
             )
         except GitError as error:
             raise Refusal(
-                f"{ANSWERS_FILE} is not committed: run git add, with -f where git ignores files, "
-                "and git commit first"
+                f"{self.answers_name} is not committed: run git add, with -f where git ignores "
+                "files, and git commit first"
             ) from error
 
     def check_committed(self) -> None:
@@ -347,11 +358,13 @@ class Project:
 
 
 def find_root(directory: Path) -> Path | None:
-    """Returns the folder of the project around a directory, if there is one.
+    """Returns the folder of the project around a directory, or of an answers file.
 
     The search ends at the root of the repository, or at the home directory.
     """
     start = directory.resolve()
+    if start.is_file():
+        return start.parent
     for folder in (start, *start.parents):
         if (folder / ANSWERS_FILE).is_file():
             return folder

@@ -225,6 +225,7 @@ def find_renamed(
     """Returns the current paths of the template's files, and the owner's renames."""
     with scratch_for(project) as (scratch, _):
         original = scratch.files(scratch.add_directory(base.directory))
+        original.pop(ANSWERS_FILE)
         return renamed_by_owner(scratch, original, project.staged())
 
 
@@ -237,6 +238,7 @@ def compare(
         names: current paths of moved files of the template.
     """
     edited, deleted = [], []
+    names = {ANSWERS_FILE: project.answers_name, **names}
     for original in sorted(
         path for path in base.directory.rglob("*") if path.is_file()
     ):

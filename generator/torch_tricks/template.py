@@ -80,7 +80,7 @@ class Rendering:
         return []
 
 
-def read_answers(content: bytes) -> dict[str, Any]:
+def read_answers(content: bytes, file: str = ANSWERS_FILE) -> dict[str, Any]:
     """Parses an answers file.
 
     Raises:
@@ -92,24 +92,20 @@ def read_answers(content: bytes) -> dict[str, Any]:
         answers = yaml.safe_load(content)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         message = " ".join(str(error).split())
-        raise Refusal(
-            f"{ANSWERS_FILE} cannot be read ({message}): correct it"
-        ) from error
+        raise Refusal(f"{file} cannot be read ({message}): correct it") from error
     if not isinstance(answers, dict):
-        raise Refusal(f"{ANSWERS_FILE} holds no answers: get it back from git")
+        raise Refusal(f"{file} holds no answers: get it back from git")
     for name, answer in answers.items():
         parts = answer if isinstance(answer, list) else [answer]
         # YAML anchors can make lists of any size in a few lines.
         nested = any(isinstance(part, list | dict | set | tuple) for part in parts)
         if nested or not isinstance(name, str):
-            raise Refusal(
-                f"{name} in {ANSWERS_FILE} is no answer: get it back from git"
-            )
+            raise Refusal(f"{name} in {file} is no answer: get it back from git")
     for name in ("_src_path", "_commit"):
         answer = answers.get(name) or ""
         if isinstance(answer, list) or re.search(UNWRITABLE, str(answer)):
             raise Refusal(
-                f"{name} in {ANSWERS_FILE} is no path or version: get it back from git"
+                f"{name} in {file} is no path or version: get it back from git"
             )
     return answers
 

@@ -107,6 +107,23 @@ def test_new_dependencies_are_named_with_the_command(project):
     assert "new dependencies" not in run("add", "swa")
 
 
+def test_an_answers_file_may_have_another_name(project, fresh):
+    """As by `copier copy -a`, beside that of another template."""
+    directory = project(preset="minimal")
+    git(directory, "mv", ".copier-answers.yml", ".tricks.yml")
+    (directory / ".copier-answers.yml").write_text("_commit: v1\n_src_path: gh:a/b\n")
+    commit(directory)
+    named = ("--project", directory / ".tricks.yml")
+    assert "edited          none\ndeleted         none" in run("status", *named)
+    run("add", "swa", *named)
+    after, expected = files(directory), files(fresh(**custom("swa")))
+    assert after.pop(".copier-answers.yml").endswith(b"gh:a/b\n")
+    after[".copier-answers.yml"] = after.pop(".tricks.yml")
+    assert after == expected
+    for command in (["status"], ["add", "ema"]):
+        assert "is of another template (gh:a/b): pass" in run(*command, code=2)
+
+
 class TestFromAFolderInside:
     """As in git, the project is looked for upwards, and paths are relative to this folder."""
 

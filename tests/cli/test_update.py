@@ -245,6 +245,15 @@ class TestUpdate:
         assert int(shown.split()[0]) < 8
 
     @pytest.mark.proof
+    def test_a_formatted_answers_file_has_no_edits(self, project):
+        """As yamlfmt and prettier write it."""
+        directory = project(**custom("amp"))
+        answers = directory / ".copier-answers.yml"
+        text = answers.read_text().replace("''", '""').replace("\n- ", "\n  - ")
+        answers.write_text(f"---\n{text}")
+        commit(directory)
+        assert "kept aside" not in run("update")
+
     def test_a_comment_in_the_answers_file_is_kept_aside(self, project):
         directory = project(preset="minimal")
         answers = directory / ".copier-answers.yml"
