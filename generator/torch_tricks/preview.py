@@ -282,14 +282,14 @@ def complete(
     try:
         questions.check_preset(str(given.get("preset")))
         for name in questions.raw:
+            if name not in given and expressions.asks(name, answers):
+                return None
             if name not in given:
                 if computed or name in questions.asked or "chosen" not in answers:
                     answers[name] = expressions.default(name, answers)
                 continue
-            if not expressions.asks(name, answers):
-                return None
             answers[name] = given[name]
-            if expressions.fault(name, answers):
+            if not expressions.asks(name, answers) or expressions.fault(name, answers):
                 return None
         questions.check(answers)
     except (Refusal, TemplateError, *MALFORMED):

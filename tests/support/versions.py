@@ -133,7 +133,7 @@ def sign_gradients(model: nn.Module, scale: float) -> None:
 
 def trick(tree: Path) -> None:
     """A minor version: a trick more, which the preset has, with a module and a setting."""
-    replace(tree, "copier.yml", ": [freeze, ", f": [{NEW_TRICK}, freeze, ")
+    replace(tree, "copier.yml", ", video]", f", video, {NEW_TRICK}]")
     chosen = f'{{% if "{NEW_TRICK}" in chosen %}}'
     folder = tree / "template" / f"{{{{ trick.{NEW_TRICK} }}}}"
     module = folder / "{{ package_name }}" / "optim" / "signs.py"

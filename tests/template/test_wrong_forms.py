@@ -174,7 +174,7 @@ def handle_opened_in_init(tree, text):
             yield from calls(function, "h5py.File")
 
 
-WAITS = ("synchronize", "sums.compute", "compute_since_log", "is_finite")
+WAITS = ("synchronize", "sums.compute", "compute_since_log", "is_finite", "item")
 """Calls that wait for the device before they return."""
 
 
@@ -182,7 +182,8 @@ WAITS = ("synchronize", "sums.compute", "compute_since_log", "is_finite")
 def clock_read_before_the_device_is_done(tree, text):
     """A time is read again, or subtracted from, and no line above waits for the device.
 
-    What a state dict holds is read where the states of all parts are collected.
+    What a state dict holds is read where the states of all parts are collected. A record has
+    numbers that were read.
     """
     if "time" not in text:
         return
@@ -190,7 +191,7 @@ def clock_read_before_the_device_is_done(tree, text):
         waits = [wait.lineno for name in WAITS for wait in calls(body, name)]
         again = sorted(clocks(body), key=lambda clock: clock.lineno)[1:]
         stops = [*again, *differences_of_times(body)]
-        if getattr(body, "name", "") == "state_dict":
+        if getattr(body, "name", "") in ("state_dict", "log_epoch"):
             stops = []
         elif "run.parts" in ast.unparse(body):
             stops += calls(body, "state_dict")

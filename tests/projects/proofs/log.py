@@ -54,7 +54,7 @@ def test_a_terminal_has_a_bar_and_everything_else_gets_lines(
     monkeypatch.setattr(sys, "stdout", stdout)
     monkeypatch.setattr(sys, "stderr", stderr)
     train.main(replace(settings, max_steps=2, log_every=2))
-    lines = stdout.getvalue().count("\nepoch 1  step 2  loss ")
+    lines = stdout.getvalue().count("\nepoch 1/2  step 2  loss ")
     assert lines == (0 if out_is_screen and err_is_screen else 1)
     assert ("epoch 1/2" in stderr.getvalue()) == err_is_screen
     assert ("loss=" in stderr.getvalue()) == err_is_screen
