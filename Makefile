@@ -2,7 +2,7 @@
 # python3: make test PYTHON=python3.13, in a clone without environments, or after make clean.
 PYTHON ?= python3
 # Where tools/ find the helpers of the tests.
-SUPPORT = PYTHONPATH=tests/support
+SUPPORT = PYTHONPATH=tests/support:tools
 PIP = -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test proof try ledger lint docs page example chromium site site-serve bench gpu
@@ -117,7 +117,7 @@ gpu.tar.gz:
 build/projects:
 	$(MAKE) .venv/installed
 	rm -rf $@.new
-	.venv/bin/python tests/support/rendering.py --covering $@.new/rows
+	$(SUPPORT) .venv/bin/python tests/support/rendering.py --covering $@.new/rows
 	.venv/bin/python benchmarks/tricks.py --render $@.new/benchmarks
 	mv $@.new $@
 

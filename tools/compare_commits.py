@@ -77,7 +77,7 @@ def digests(commit: str, answers: list[dict[str, Any]]) -> list[dict[str, str]]:
             ["git", "archive", commit], cwd=ROOT, check=True, stdout=subprocess.PIPE
         )
         subprocess.run(["tar", "-x", "-C", tree], input=archive.stdout, check=True)
-        paths = f"{tree}/tests/support:{tree}/generator"
+        paths = ":".join(f"{tree}/{n}" for n in ("tests/support", "tools", "generator"))
         done = subprocess.run(
             [sys.executable, "-c", RENDER],
             input=json.dumps(answers),

@@ -6,7 +6,7 @@ of several GPUs, or with a trick that `everything` leaves out, or that is for ot
 that with all that goes with it;
 a table or list between `<!-- the NAME -->` and `<!-- end -->` is computed. So are title and summary
 of a trick's page, which are those of its row, the line above its folded code, and the lines
-`- Code:` and `- Flags:` in template/readme-sections/.
+`- Code:` and `- Flags:` in the section of a trick.
 """
 
 import ast

@@ -1,7 +1,7 @@
 """Writes the page on which tricks are picked: make page.
 
 One file with its styles, its scripts and the template as data, which needs no server. What it
-shows is what `conditions.py` renders, and `docs/page/render.js` says how the page does it.
+shows is what `blocks.py` renders, and `docs/page/render.js` says how the page does it.
 """
 
 import argparse
