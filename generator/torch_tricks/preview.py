@@ -9,6 +9,7 @@ and its files stay inside the project.
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
@@ -138,6 +139,9 @@ def from_files(
             return None
         if raw["_envops"] != own_questions()["_envops"]:
             return None
+        # Names in the root of a project, and no patterns.
+        if not all(re.fullmatch(r"/[\w.-]+", each) for each in raw.get("_exclude", [])):
+            return None
         found = Version(raw, lambda: inside, name, kept)
         supported = all(
             question.keys() <= ENTRIES | ({"multiselect"} if key == LIST else set())
@@ -223,9 +227,9 @@ class Expressions:
             place = PurePosixPath(*parts).as_posix().removesuffix(SUFFIX)
             if not all(part.removesuffix(SUFFIX) for part in parts):
                 continue
-            if f"/{place}" in self.raw.get("_exclude", []):
-                continue
             inside = PurePosixPath(place).parts
+            if f"/{inside[0]}" in self.raw.get("_exclude", []):
+                continue
             if any(
                 p in ("..", "/") or p.lower() == ".git" or "\\" in p for p in inside
             ):
@@ -282,15 +286,14 @@ def complete(
     try:
         questions.check_preset(str(given.get("preset")))
         for name in questions.raw:
-            if name not in given and expressions.asks(name, answers):
+            if (name in given) != expressions.asks(name, answers):
                 return None
-            if name not in given:
-                if computed or name in questions.asked or "chosen" not in answers:
-                    answers[name] = expressions.default(name, answers)
-                continue
-            answers[name] = given[name]
-            if not expressions.asks(name, answers) or expressions.fault(name, answers):
-                return None
+            if name in given:
+                answers[name] = given[name]
+                if expressions.fault(name, answers):
+                    return None
+            elif computed or "chosen" not in answers:
+                answers[name] = expressions.default(name, answers)
         questions.check(answers)
     except (Refusal, TemplateError, *MALFORMED):
         return None
@@ -380,13 +383,11 @@ def with_defaults(
     # The default name is the folder.
     known = {"_copier_conf": {"dst_path": directory}}
     for name in questions.raw:
-        if name not in answers and (
-            name not in questions.asked or not expressions.asks(name, answers)
-        ):
+        if name not in answers and expressions.asks(name, known):
+            answers[name] = expressions.default(name, known)
+        if name not in answers:
             known[name] = expressions.default(name, known)
             continue
-        if name not in answers:
-            answers[name] = expressions.default(name, known)
         known[name] = answers[name]
         if name in ORDER and (fault := expressions.fault(name, known)):
             raise Refusal(f"'{name}': {fault}")

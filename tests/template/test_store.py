@@ -133,8 +133,22 @@ def test_questions_that_are_asked_in_another_way_are_left_to_copier(
     assert version is None or complete(version, given) is None
 
 
-def stored(raw):
-    return {"copier.yml": File(yaml.safe_dump(raw, sort_keys=False).encode())}
+def stored(raw, *paths):
+    files = {"copier.yml": File(yaml.safe_dump(raw, sort_keys=False).encode())}
+    return files | {f"template/{path}": File(b"text") for path in paths}
+
+
+def test_what_is_excluded_is_in_no_project(tmp_path):
+    raw = own_questions() | {"_exclude": ["/left", "/out.txt"]}
+    version = from_files(stored(raw, "left/a.txt", "out.txt", "kept/out.txt"), "v1")
+    given = with_defaults(version, tmp_path, {"preset": "minimal"})
+    project = version.expressions.render(complete(version, given))
+    assert project.keys() == {"kept/out.txt"}
+
+
+@pytest.mark.parametrize("excluded", [["*.md"], ["/left", "/a*"], ["a"], None])
+def test_patterns_are_left_to_copier(excluded):
+    assert from_files(stored(own_questions() | {"_exclude": excluded}), "v1") is None
 
 
 def test_a_version_with_missing_files_is_left_to_copier(repository, tmp_path):
