@@ -89,6 +89,9 @@ def before_practices(tree: Path) -> None:
             )
             Path(place).parent.mkdir(parents=True, exist_ok=True)
             path.rename(place)
+    for folder in sorted(template.rglob("*"), reverse=True):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
     for name in ("row.yml", "readme_section.md.jinja"):
         (template / name).unlink()
 
