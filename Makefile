@@ -60,6 +60,11 @@ try: .venv/installed
 ledger: .venv/installed
 	.venv/bin/python tools/ledger.py
 
+# Tests what the documentation states about other libraries: make claims CLAIMS=h5py
+.PHONY: claims
+claims: .venv/installed
+	.venv/bin/python tools/claims.py $(CLAIMS)
+
 lint: .venv/installed
 	.venv/bin/ruff check --quiet
 	.venv/bin/ruff format --check --quiet
