@@ -11,6 +11,9 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
+Level = bool | str
+"""Whether a trick is chosen, or the choice of a question."""
+
 
 @dataclass(frozen=True)
 class Trick:
@@ -34,6 +37,23 @@ class Trick:
     """Whether older projects have it without a row in their catalogue."""
     depends: tuple[str, ...] = ()
     """Required packages of a project, such as `h5py>=3.12`."""
+
+    @property
+    def bounds(self) -> dict[str, tuple[Level, ...]]:
+        """The levels of other tricks and questions that go with this trick.
+
+        It is the only place that decides which tricks go together: `copier.yml` has the same
+        rule in its validators, and a test compares both.
+        """
+        return {
+            **self.works_with,
+            **dict.fromkeys(self.needs, (True,)),
+            **dict.fromkeys(self.excludes, (False,)),
+        }
+
+    def obstacles(self, levels: Mapping[str, Level]) -> list[str]:
+        """Returns the tricks and questions whose levels do not go with this trick."""
+        return [name for name, some in self.bounds.items() if levels[name] not in some]
 
     def works(self, question: str, choice: str) -> bool:
         """Returns whether the trick supports a choice of a question."""

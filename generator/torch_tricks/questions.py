@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from torch_tricks.catalogue import (
+    Level,
     Trick,
     choice_questions,
     choices_of,
@@ -120,37 +121,27 @@ class Questions:
         if not isinstance(answers[LIST], list):
             raise Refusal(f"{LIST} must be a list, such as [{self.listable[0]}]")
         self._check_listable(answers[LIST])
-        self._check_bounds(answers)
+        levels = {name: name in answers[LIST] for name in self.listable}
+        levels |= {question: answers[question] for question in self.choices}
         for name in answers[LIST]:
-            trick = self.tricks[name]
-            for needed in trick.needs:
-                if needed not in answers[LIST]:
-                    remedy = (
-                        f"remove {name} too"
-                        if name in kept
-                        else "choose both, or neither"
-                    )
-                    raise Refusal(f"{name} needs {needed}: {remedy}")
-            for other in trick.excludes:
-                if other in answers[LIST]:
-                    raise Refusal(f"{name} excludes {other}: choose one of them")
-            for question, choices in trick.works_with.items():
-                if answers[question] not in choices:
-                    needed = trick.asks_for(question)
-                    first = f"add {question}={choices[0]} too"
-                    remedy = f"remove {name} too" if name in kept else first
-                    raise Refusal(f"{name} needs {needed}: {remedy}")
+            for other in self.tricks[name].obstacles(levels):
+                raise Refusal(self._objection(name, other, levels[other], name in kept))
 
-    def _check_bounds(self, answers: Mapping[str, Any]) -> None:
-        """Refuses tricks that do not support the kept answers of a project."""
-        for name in answers[LIST]:
-            for question in self.fixed:
-                if not self.tricks[name].works(question, answers[question]):
-                    needed = self.tricks[name].asks_for(question)
-                    raise Refusal(
-                        f"{name} is not for {question}={answers[question]}: leave it out, "
-                        f"or make a project with {needed}"
-                    )
+    def _objection(self, name: str, other: str, level: Level, kept: bool) -> str:
+        """Returns the message for a trick that another trick or answer does not go with."""
+        trick = self.tricks[name]
+        if other in trick.excludes:
+            return f"{name} excludes {other}: choose one of them"
+        needed = trick.asks_for(other) if other in self.choices else other
+        if other in self.fixed:
+            return (
+                f"{name} is not for {other}={level}: leave it out, or make a project with "
+                f"{needed}"
+            )
+        remedy = "choose both, or neither"
+        if other in self.choices:
+            remedy = f"add {other}={trick.works_with[other][0]} too"
+        return f"{name} needs {needed}: {f'remove {name} too' if kept else remedy}"
 
     def advice(self, chosen: Sequence[str]) -> list[str]:
         """Returns a line for each trick that is of little use without another trick."""

@@ -15,9 +15,7 @@ from functools import reduce
 from typing import Self
 
 import numpy as np
-
-Level = bool | str
-"""Whether a trick is in, or which of its choices."""
+from torch_tricks.catalogue import Level
 
 FORMS = "parallel"
 """The trick whose choices are the forms of several GPUs."""
@@ -35,10 +33,8 @@ class Trick:
 
     name: str
     levels: tuple[Level, ...] = (False, True)
-    needs: tuple[str, ...] = ()
-    excludes: tuple[str, ...] = ()
-    works_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The choices that it works with, for each question of which it does not work with all."""
+    bounds: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
+    """The levels of others that go with it: see `torch_tricks.catalogue.Trick.bounds`."""
 
     @property
     def has_choices(self) -> bool:
@@ -57,6 +53,11 @@ class Implied:
         return Implied(
             self.on | other.on, self.off | other.off, self.choices & other.choices
         )
+
+
+def others_at(trick: Trick, level: bool) -> set[str]:
+    """Returns the tricks that must be in, or out, beside a trick."""
+    return {name for name, levels in trick.bounds.items() if levels == (level,)}
 
 
 class Space:
@@ -97,14 +98,14 @@ class Space:
         while open_names:
             if (trick := self.tricks[open_names.pop()]).name not in on:
                 on.add(trick.name)
-                open_names += trick.needs
+                open_names += others_at(trick, True)
         for trick in self.tricks.values():
-            others = set(trick.excludes)
+            others = others_at(trick, False)
             if trick.name in on:
                 off = sum(self.bits[other] for other in others)
                 result &= Implied(self.bits[trick.name], off, result.choices)
-                for question, choices in trick.works_with.items():
-                    result &= self._only(question, choices)
+                for question in trick.bounds.keys() & self.questions.keys():
+                    result &= self._only(question, trick.bounds[question])
             elif others & on:
                 result &= Implied(0, self.bits[trick.name], result.choices)
         return result

@@ -62,9 +62,7 @@ def with_levels(rows: Iterable[Row]) -> tuple[Trick, ...]:
             Trick(
                 name=row.name,
                 levels=("none", *row.choices) if row.choices else (False, True),
-                needs=row.needs,
-                excludes=row.excludes,
-                works_with=row.works_with,
+                bounds=row.bounds,
             )
             for row in rows
         ),

@@ -33,9 +33,9 @@ def made_up_catalogue(number, seed=0):
         *(
             Trick(
                 name,
-                needs=others(place, 0.3),
-                excludes=others(place, 0.2),
-                works_with=random.choice(
+                bounds=dict.fromkeys(others(place, 0.3), (True,))
+                | dict.fromkeys(others(place, 0.2), (False,))
+                | random.choice(
                     [{}, {}, {}, {FORMS: ("ddp", "fsdp")}, {FORMS: ("none", "dp")}]
                 ),
             )
@@ -47,9 +47,7 @@ def made_up_catalogue(number, seed=0):
 def breaks(trick, levels):
     """Whether what a trick is bound to is broken, as its row of the catalogue says it."""
     return levels[trick.name] is True and not (
-        all(levels[name] for name in trick.needs)
-        and not any(levels[name] for name in trick.excludes)
-        and all(levels[name] in some for name, some in trick.works_with.items())
+        all(levels[name] in some for name, some in trick.bounds.items())
     )
 
 
@@ -62,12 +60,7 @@ def can_be(tricks, known):
     for trick in tricks:
         if known.get(trick.name) is not True:
             continue
-        bound = [
-            *((name, (True,)) for name in trick.needs),
-            *((name, (False,)) for name in trick.excludes),
-            *trick.works_with.items(),
-        ]
-        for name, levels in bound:
+        for name, levels in trick.bounds.items():
             if name not in known:
                 [there] = (other.levels for other in tricks if other.name == name)
                 left = [level for level in levels if level in there]
@@ -107,7 +100,7 @@ def test_the_array_of_the_catalogue_covers(strength, seed):
 
 
 def test_a_trick_without_a_task_that_is_tried_is_out():
-    tricks = [Trick(TASK, ("a",)), Trick("b", works_with={TASK: ("c", "d")})]
+    tricks = [Trick(TASK, ("a",)), Trick("b", bounds={TASK: ("c", "d")})]
     assert Space(tricks).covering_array(2, seed=0) == [("a", False)]
 
 
@@ -135,9 +128,7 @@ def test_a_row_that_is_missing_is_found():
     rows = Space(tricks).covering_array(3, seed=0)
     with pytest.raises(AssertionError):
         check_array(tricks, rows[:-1], 3)
-    wrong = next(
-        trick for trick in tricks if trick.works_with == {FORMS: ("ddp", "fsdp")}
-    )
+    wrong = next(trick for trick in tricks if trick.bounds == {FORMS: ("ddp", "fsdp")})
     row = [trick.name == wrong.name for trick in tricks]
     with pytest.raises(AssertionError):
         check_array(tricks, [*rows, ("none", *row[1:])], 3)
