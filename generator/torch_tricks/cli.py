@@ -39,8 +39,10 @@ class Commands(TyperGroup):
             code = refuse(str(error))
         except (KeyboardInterrupt, EOFError, typer.Abort):
             code = refuse("stopped", INTERRUPTED)
-        except BrokenPipeError:
-            # The reader has closed the pipe; Python would complain at exit.
+        except (BrokenPipeError, SystemExit) as error:
+            # The reader has closed the pipe: click exits with 1, and Python would complain.
+            if not isinstance(error.__context__ or error, BrokenPipeError):
+                raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 0
         except OSError as error:
