@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import importlib
+import inspect
 import io
 import os
 import tempfile
@@ -167,6 +168,17 @@ def normalize(images: Tensor) -> Tensor:
     return (images.float() / 255 - 0.5) / 0.5
 
 
+def schedule_of(run: Any) -> Callable[[int], float]:
+    """Returns the learning rate of each step, as a share of the highest."""
+    package = type(run).__module__.partition(".")[0]
+    set_rates = importlib.import_module(f"{package}.optim.optimizer").set_rates
+    unit = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+    given = {"settings": run.settings, "total_steps": run.total_steps, "factor": 1.0}
+    needed = inspect.signature(set_rates).parameters
+    given = {name: value for name, value in given.items() if name in needed}
+    return lambda step: set_rates(unit, step=step, **given)[0]
+
+
 class BareLoop:
     """The loop as one writes it without a template."""
 
@@ -180,13 +192,13 @@ class BareLoop:
             {
                 "params": [own[weight] for weight in group["params"]],
                 "weight_decay": group["weight_decay"],
-                "lr": rate,
+                "lr": group["lr"],
                 "fused": group["fused"],
             }
-            for group, rate in zip(run.optimizer.param_groups, run.scheduler.base_lrs)
+            for group in run.optimizer.param_groups
         ]
         self.optimizer = torch.optim.AdamW(groups)
-        self.scheduler = LambdaLR(self.optimizer, run.scheduler.lr_lambdas[0])
+        self.scheduler = LambdaLR(self.optimizer, schedule_of(run))
         self.metrics: list[tuple[float, float]] = []
         """Mean loss and accuracy of each epoch."""
 

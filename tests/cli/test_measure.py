@@ -22,7 +22,7 @@ def slow(hub, tmp_path_factory):
     work = tmp_path_factory.mktemp("slow")
     begin(work)
     sleep = '{% if "prefetcher" in chosen %}\n    time.sleep(1)\n{% endif %}\n'
-    step = "    run.scheduler.step()\n"
+    step = "    progress.step += 1\n"
     edit(work / "template" / "train.py.jinja", step, sleep + step)
     commit(work)
     git(work, "tag", "--force", "v0.1.0")

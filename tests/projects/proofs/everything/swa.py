@@ -3,10 +3,10 @@
 import pytest
 import torch
 import train
-from leaf_diseases.optim.optimizer import highest_rate
+from leaf_diseases.optim.optimizer import highest_rate, set_rates
 from leaf_diseases.optim.swa import (
     WeightAverage,
-    swa_schedule,
+    anneal,
     update_statistics,
 )
 from leaf_diseases.processes import parallel
@@ -25,16 +25,19 @@ def test_rate_anneals_as_with_swalr() -> None:
         optimizer.step()
         expected.append(swalr.get_last_lr()[0])
         swalr.step()
-    shares = swa_schedule(lambda step: 1.0, start=7, share=0.2, anneal_steps=3)
-    assert [0.5 * shares(step) for step in range(7, 12)] == pytest.approx(expected)
+    found = [0.5 * anneal(1.0, 0.2, step / 3) for step in range(5)]
+    assert found == pytest.approx(expected)
 
 
 def test_rate_anneals_for_a_twentieth_of_the_steps(settings: Settings) -> None:
     run = train.make_run(replace(settings, epochs=20))
-    share, steps = run.scheduler.lr_lambdas[0], len(run.train_loader)
-    shares = [share(run.swa.start + step) for step in range(steps + 3)]
-    assert len(set(shares)) == steps + 1
-    assert shares[steps:] == pytest.approx(3 * [1e-4 / highest_rate(settings)])
+    steps, start, total = len(run.train_loader), run.swa.start, run.total_steps
+    rates = [
+        max(set_rates(run.optimizer, run.settings, start + step, total, 1.0))
+        for step in range(steps + 3)
+    ]
+    assert len(set(rates)) == steps + 1
+    assert rates[steps:] == pytest.approx(3 * [1e-4])
 
 
 def test_statistics_read_nothing_from_the_device() -> None:

@@ -10,7 +10,7 @@ from ..settings import Settings
 Mixup = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
-def make_mixup(settings: Settings, _outputs: int, _criterion: nn.Module) -> Mixup:
+def make_mixup(settings: Settings, _outputs: int) -> Mixup:
     """Returns a function that mixes each image and its labels with another sample.
 
     It maps float images (N, C, H, W) and targets (N, labels) to those of the same shapes.

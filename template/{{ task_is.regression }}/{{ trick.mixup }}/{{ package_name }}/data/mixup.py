@@ -3,14 +3,14 @@
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..settings import Settings
 
 Mixup = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
-def make_mixup(settings: Settings, _outputs: int, _criterion: nn.Module) -> Mixup:
+def make_mixup(settings: Settings, _outputs: int) -> Mixup:
     """Returns a function that mixes each image and its targets with another sample.
 
     It maps float images (N, C, H, W) and float targets (N, numbers) to tensors of the same
