@@ -169,7 +169,7 @@ def test_what_cannot_be_measured_is_refused(here, simulated):
 @pytest.mark.proof
 def test_runs_that_fail_are_named(here):
     failed = run("measure", "swa", "--", "--epochz", 9, code=2)
-    assert "as it is: error: this project has no --epochz (similar: --epochs)" in failed
+    assert "as it is: " in failed and "Unrecognized options: --epochz" in failed
     # Only with the trick.
     train = here / "train.py"
     found = "list(Path(__file__).parent.glob('*/optim/l1.py'))"

@@ -101,7 +101,7 @@ def test_a_subset_trains_and_resumes(subset, tmp_path, floor_zygote, folder, hdf
         pytest.param(
             "fsdp",
             (
-                *("tests/processes", "tests/checkpoints"),
+                *("tests/processes", "tests/test_checkpoint.py"),
                 *("-k", "not test_what_is_not_finite_is_not_saved"),
             ),
             marks=pytest.mark.share,

@@ -64,23 +64,19 @@ def test_train_shows_groups_and_examples(project, zygote):
     assert len(examples) == 3
 
 
-@pytest.mark.parametrize("script", ["sweep", "errors"])
-def test_flags_of_a_script_come_first(project, zygote, script):
-    printed = zygote.run(project, f"{script}.py", "--help").stdout
-    own = {"sweep": "--trials", "errors": "--count"}[script]
-    boxes = printed.split("╭─ ")
-    [box] = [box for box in boxes if box.startswith(f"{script} options")]
-    assert own in box.splitlines()[1]
+def test_flags_of_a_script_have_a_group(project, zygote):
+    printed = zygote.run(project, "sweep.py", "--help").stdout
+    assert titles(printed)[-1] == "sweep options"
+    assert "--trials INT" in printed.rpartition("sweep options")[2]
+    printed = zygote.run(project, "errors.py", "--help").stdout
+    assert titles(printed) == ["positional arguments", "options"]
 
 
 def test_a_positional_argument_is_no_flag(project, zygote):
     ran = zygote.run(project, "evaluate.py", "--weights", "model.pt")
     assert "argument 'weights'" in ran.stderr
     ran = zygote.run(project, "predict.py", "--images", "a.jpg", "--weights", "b.pt")
-    assert ran.stderr == (
-        "error: this project has no --images: see python predict.py --help, or "
-        "torch-tricks list for a trick that has it\n"
-    )
+    assert "Unrecognized options: --images" in ran.stderr
 
 
 OWN = """from pydantic import BaseModel

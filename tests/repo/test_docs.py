@@ -131,7 +131,7 @@ def test_links_lead_to_files(page):
 
 
 def test_the_list_of_settings_that_stay_the_same_is_the_code():
-    module = project("everything")["leaf_diseases/checkpoints/checkpoint.py"]
+    module = project("everything")["leaf_diseases/checkpoint.py"]
     fixed = re.search(r"^FIXED = (\(.+?^\))", module, re.MULTILINE | re.DOTALL)
     names = {"--" + name.replace("_", "-") for name in ast.literal_eval(fixed[1])}
     text = (ROOT / "docs/resuming.md").read_text(encoding="utf-8")

@@ -182,7 +182,7 @@ def move(number: str, source: str, link: str, *flags: str) -> None:
 
 def describe() -> None:
     """Prints the defaults of settings, those that a resumed run keeps, and their types."""
-    from leaf_diseases.checkpoints.checkpoint import FIXED
+    from leaf_diseases.checkpoint import FIXED
     from leaf_diseases.settings import Settings
 
     defaults = Settings().model_dump(mode="json")
@@ -196,7 +196,7 @@ def damage(path: str, seed: str, flips: str) -> None:
     Then it prints how many of those that are refused torch.load() would take for others.
     """
     import torch
-    from leaf_diseases.checkpoints.checkpoint import read_checkpoint
+    from leaf_diseases.checkpoint import read_checkpoint
     from leaf_diseases.errors import UserError
 
     good = read_checkpoint(Path(path)).state

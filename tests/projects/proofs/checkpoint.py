@@ -14,15 +14,15 @@ import pytest
 import torch
 import train
 from conftest import stop_after
-from leaf_diseases.checkpoints.checkpoint import (
+from leaf_diseases.checkpoint import (
     compare_settings,
+    exit_if_requested,
     random_state,
     read_checkpoint,
     restore,
     restore_random_state,
     save_checkpoint,
 )
-from leaf_diseases.checkpoints.resuming import exit_if_requested
 from leaf_diseases.errors import UserError
 from leaf_diseases.processes.signals import AT_ONCE, STOPPING
 from leaf_diseases.run import Run

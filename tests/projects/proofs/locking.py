@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from leaf_diseases.checkpoints.locking import locked
+from leaf_diseases.locking import locked
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")

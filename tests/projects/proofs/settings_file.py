@@ -15,7 +15,7 @@ Parse = Callable[..., Settings]
     ("name", "text", "cause"),
     [
         ("a.toml", "epoch = 3", "there is no setting epoch"),
-        ("a.toml", "epochs = 0", "--epochs must be at least 1"),
+        ("a.toml", "epochs = 0", "epochs: Input should be greater than 0"),
         ("a.toml", "epochs = ", "TOMLDecodeError"),
         ("a.toml", None, "FileNotFoundError"),
         ("config.json", "{}", "KeyError: 'settings'"),
