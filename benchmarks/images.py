@@ -83,10 +83,9 @@ def compare_small(
         f">= {LEAST_RATIO}",
         1 / times.cpu_ratio >= LEAST_RATIO,
     )
-    batches = importlib.import_module("whole_batches.batches").train_batches
 
     def prepare_all() -> None:
-        for _ in batches(run):
+        for _ in whole.train_batches(run):
             pass
 
     (times,) = interleave([[prepare_all, partial(train_epoch, whole, run)]], 3)

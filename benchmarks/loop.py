@@ -245,7 +245,7 @@ class FullLoop(BareLoop):
         self.average_start = run.swa.start
         self.sampler, self.augment = run.sampler, run.data.augment
         package = type(run).__module__.partition(".")[0]
-        self.project = importlib.import_module(f"{package}.batches")
+        self.project = importlib.import_module(f"{package}.epoch_augmentation")
         self.amp_dtype = run.amp_dtype
         self.mixed = run.amp_dtype is not None
         self.path = run.directory / "bare.pt"

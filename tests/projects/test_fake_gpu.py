@@ -89,7 +89,7 @@ def test_nothing_waits_for_the_gpu(find, case, kind):
     subset, settings = CASES[case]
     found = find(subset, amp_dtype=kind, **settings)
     trained = "windows" if "accumulation" in subset.tricks else "batches"
-    passes = [f"train_{trained}", "val_batches"]
+    passes = [f"train_{trained}", "on_device"]
     passes += ["plain_inputs"] if "swa" in subset.tricks else []
     assert set(found["batches"]) == {f"{name} {i}" for name in passes for i in (0, 1)}
     # What is random in an epoch is copied at its beginning, and what never changes once.

@@ -1,6 +1,6 @@
 """Another task, as owners write it with the README in hand: keypoints.
 
-`own_tasks/keypoints` has the files that the README lists: task.py, a data set, and the targets,
+`own_tasks/keypoints` has the files that the README lists: targets.py, task.py, a data set, and the targets,
 the small world and the tests of the task. What shared code has to know about targets, the tasks
 of the template show: numbers, labels and masks.
 """
@@ -50,7 +50,8 @@ def replace(path: Path, *pairs: tuple[str, str]) -> None:
 def change_task(project: Path) -> None:
     """Makes a project one of keypoints."""
     files, package = FILES / "keypoints", project / PACKAGE
-    shutil.copy(files / "task.py", package / "task.py")
+    for name in ("targets.py", "task.py"):
+        shutil.copy(files / name, package / name)
     shutil.copy(files / "own_data.py", package / "data/own_data.py")
     shutil.copy(files / "own_test_task.py", project / "tests/test_task.py")
     shutil.copy(files / "small_targets.py", project / "tests/small_targets.py")

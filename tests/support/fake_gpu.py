@@ -302,7 +302,7 @@ def watch(gpu: FakeGPU, train: ModuleType, package: str) -> None:
         (train, "train_batches"),
         (train, "train_windows"),
         (evaluation, "plain_inputs"),
-        (evaluation, "val_batches"),
+        (evaluation, "on_device"),
     ):
         if hasattr(module, name):
             setattr(module, name, gpu.watched(name, getattr(module, name)))

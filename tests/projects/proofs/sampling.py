@@ -4,10 +4,12 @@ import random
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from unittest.mock import Mock, call
 
 import numpy as np
 import pytest
 import torch
+from leaf_diseases.data import sampling
 from leaf_diseases.data.sampling import (
     EpochSampler,
     KeyedDataset,
@@ -20,6 +22,7 @@ from leaf_diseases.data.transforms import (
 )
 from small_world import make_tiny_images
 from torch import Tensor
+from torch.utils.data import DataLoader
 from torchvision.transforms import v2
 
 
@@ -95,7 +98,40 @@ def test_generators_of_transforms_are_seeded_too(make: Callable[[], Any]) -> Non
     assert all(len(numbers.unique()) == 22 for numbers in runs[0].T)
 
 
-def test_long_sets_are_not_searched_for_each_batch() -> None:
+def test_transforms_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = Mock(return_value=[])
+    monkeypatch.setattr(sampling, "find_own_generators", search)
+    images, keys = make_tiny_images(22), list(EpochSampler(22, seed=7))
+    for _ in range(2):
+        dataset = KeyedDataset(images)
+        for start in range(0, 22, 5):
+            dataset.__getitems__(keys[start : start + 5])
+    assert search.mock_calls == 2 * [call(images)]
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_loading_processes_search_for_themselves() -> None:
+    """With transforms that they keep for all epochs."""
+    images, prepared = make_tiny_images(22), Preprocessing(8, 8, (), ())
+    sampler, runs = EpochSampler(22, seed=7), []
+    for workers in (0, 2):
+        transform = of_samples(OwnGenerators())
+        loader = DataLoader(
+            KeyedDataset(TransformedDataset(images, transform, prepared)),
+            batch_size=5,
+            sampler=sampler,
+            num_workers=workers,
+            persistent_workers=workers > 0,
+            multiprocessing_context="fork" if workers else None,
+        )
+        for epoch in range(2):
+            sampler.set_epoch(epoch)
+            runs.append(torch.cat([drawn for drawn, _ in loader]))
+    assert not torch.equal(runs[0], runs[1])
+    assert torch.equal(torch.cat(runs[:2]), torch.cat(runs[2:]))
+
+
+def test_long_sets_are_not_searched() -> None:
     transforms = [OwnGenerators() for _ in range(100)]
     assert find_own_generators({*transforms[:3]}) != []
     assert find_own_generators({*transforms}) == []

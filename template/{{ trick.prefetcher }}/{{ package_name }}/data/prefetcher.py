@@ -18,7 +18,8 @@ def prefetch(batches: Iterable[Batch], device: torch.device) -> Iterator[Batch]:
     """
     if device.type != "cuda":
         for batch in batches:
-            yield batch.to(device)
+            inputs, targets = batch.inputs.to(device), batch.targets.to(device)
+            yield batch._replace(inputs=inputs, targets=targets)
         return
     source = iter(batches)
     copy_stream = stream_for_copies(device)
@@ -28,7 +29,10 @@ def prefetch(batches: Iterable[Batch], device: torch.device) -> Iterator[Batch]:
         if batch is None:
             return None
         with torch.cuda.stream(copy_stream):
-            return batch.to(device, non_blocking=True)
+            return batch._replace(
+                inputs=batch.inputs.to(device, non_blocking=True),
+                targets=batch.targets.to(device, non_blocking=True),
+            )
 
     copied = start_copy()
     while copied is not None:

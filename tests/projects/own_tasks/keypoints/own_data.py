@@ -11,7 +11,7 @@ from torch import Tensor
 from torchvision import tv_tensors
 
 from ..settings import Settings
-from ..task import POINTS
+from ..targets import POINTS
 from .image_files import read_image
 from .images import ArrayImages
 from .own_images import FileImages

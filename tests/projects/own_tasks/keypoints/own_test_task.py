@@ -9,13 +9,13 @@ from torchvision.transforms import v2
 
 from leaf_diseases.data.own_data import PointFiles, draw_points
 from leaf_diseases.settings import Settings
+from leaf_diseases.targets import parse_label
 from leaf_diseases.task import (
     Criterion,
     PredictionOptions,
     Task,
     centres,
     derive,
-    parse_label,
 )
 
 AT = ((3, 4), (5, 2))

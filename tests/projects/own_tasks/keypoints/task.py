@@ -4,7 +4,6 @@ A model returns a map for each point, whose softmax over the pixels is the proba
 point is there. The target is a map as well: a disc at the point, or zeros if it is not visible.
 """
 
-from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -17,16 +16,11 @@ METRICS = {"loss": ".4f", "error": ".2f", "found": ".2%"}
 RESULT = "found"
 BEST = max
 PREDICTION = {"point": "", "x": ".1f", "y": ".1f"}
-POINTS = ("green", "red")
 
 OUTPUT = "points"
-TARGET_DTYPE = torch.float32
-LABEL_FLAGS = "--label-column"
 
 NEAR = 2
 """Pixels of the prepared image within which a point counts as found."""
-
-Points = tuple[tuple[float, float], ...]
 
 
 class PredictionOptions(BaseModel, frozen=True):
@@ -74,11 +68,6 @@ def centres(maps: Tensor) -> Tensor:
     return torch.stack([(columns * x).sum(dim=2), (rows * y).sum(dim=2)], dim=2)
 
 
-def target_cells(target: Any, _names: list[str]) -> dict[str, Any]:
-    """Returns the cells of a target in a row of CSV, by the columns."""
-    return {"target": target}
-
-
 def csv_cells(prediction: list[tuple[str, float, float]]) -> dict[str, Any]:
     cells: dict[str, Any] = {}
     for name, x, y in prediction:
@@ -88,37 +77,6 @@ def csv_cells(prediction: list[tuple[str, float, float]]) -> dict[str, Any]:
 
 def as_json(prediction: list[tuple[str, float, float]]) -> Any:
     return {name: [x, y] for name, x, y in prediction}
-
-
-def label_columns(settings: Settings) -> list[str]:
-    return [settings.label_column]
-
-
-def parse_label(cells: list[str], settings: Settings) -> Points:
-    """Reads `3 4; 10 12`."""
-    pairs = [tuple(map(float, part.split())) for part in cells[0].split(";")]
-    points = tuple((pair[0], pair[1]) for pair in pairs if len(pair) == 2)
-    if not len(points) == len(pairs) == len(POINTS):
-        raise ValueError(f"{len(points)} points")
-    return points
-
-
-def number_labels(labels: list[Points]) -> tuple[list[Points], list[str]]:
-    return labels, [*POINTS]
-
-
-def translation(own: list[str], names: list[str]) -> Callable[[Points], Points]:
-    return lambda target: target
-
-
-def group_of(target: Points) -> object:
-    return None
-
-
-def describe_targets(
-    train: Sequence[Points], val: Sequence[Points], names: list[str]
-) -> list[str]:
-    return [f"points: {', '.join(names)}"]
 
 
 def derive(sums: dict[str, Tensor], samples: int) -> dict[str, float]:

@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import UserError
@@ -17,7 +17,25 @@ IMAGES, MASKS = "images", "masks"
 """Names of the directories of images and masks."""
 
 
-def find_folders(settings: Settings) -> OwnImages:
+@dataclass
+class Folders(OwnImages):
+    """Directories of the splits, or one directory."""
+
+    directory: Path
+    splits: dict[str, str]
+    notes: list[str]
+
+    def read(self, split: str) -> FileImages:
+        directory = self.directory
+        if split != "all":
+            images = read_pairs(directory / self.splits.get(split, split), directory)
+        else:
+            places = [directory / name for name in self.splits.values()] or [directory]
+            images = join([read_pairs(place, directory) for place in places])
+        return replace(images, notes=[*self.notes, *images.notes])
+
+
+def find_folders(settings: Settings) -> Folders:
     """Finds IMAGES and MASKS in train, val and test, or in the directory itself."""
     directory = settings.data_dir
     if not os.path.exists(directory):
@@ -36,17 +54,7 @@ def find_folders(settings: Settings) -> OwnImages:
         )
     used = {*splits.values()} or {IMAGES, MASKS}
     left_out.update(f"{name}/" for name in names if name not in used)
-    notes = describe_left_out(directory, left_out)
-
-    def read(split: str) -> FileImages:
-        if split != "all":
-            images = read_pairs(directory / splits.get(split, split), directory)
-        else:
-            places = [directory / name for name in splits.values()] or [directory]
-            images = join([read_pairs(place, directory) for place in places])
-        return replace(images, notes=[*notes, *images.notes])
-
-    return OwnImages([*splits], read)
+    return Folders(directory, splits, describe_left_out(directory, left_out))
 
 
 def read_pairs(place: Path, directory: Path) -> FileImages:
