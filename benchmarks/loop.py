@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import importlib
-import inspect
 import io
 import os
 import tempfile
@@ -173,10 +172,9 @@ def schedule_of(run: Any) -> Callable[[int], float]:
     package = type(run).__module__.partition(".")[0]
     set_rates = importlib.import_module(f"{package}.optim.optimizer").set_rates
     unit = torch.optim.SGD([torch.zeros(1)], lr=1.0)
-    given = {"settings": run.settings, "total_steps": run.total_steps, "factor": 1.0}
-    needed = inspect.signature(set_rates).parameters
-    given = {name: value for name, value in given.items() if name in needed}
-    return lambda step: set_rates(unit, step=step, **given)[0]
+    factor = [run.plateau.factor] if hasattr(run, "plateau") else []
+    batches = len(run.train_loader)
+    return lambda step: set_rates(unit, run.settings, step, batches, *factor)[0]
 
 
 class BareLoop:

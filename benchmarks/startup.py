@@ -14,13 +14,13 @@ FIRST_STEP = """
 import os, sys
 import train
 
-step = train.optimizer_step
+step = train.train_step
 
-def step_and_leave(run):
-    step(run)
+def step_and_leave(run, batch):
+    step(run, batch)
     os._exit(0)
 
-train.optimizer_step = step_and_leave
+train.train_step = step_and_leave
 sys.argv += ["--device", "cpu", "--num-workers", "0"]
 train.main(train.parse_settings(train.__doc__))
 """

@@ -191,7 +191,7 @@ def layout(tree: Path) -> None:
     rename(tree, "*/*/optim/swa.py*", "swa", "averaging")
     rename(tree, "*/tests/optim/test_swa.py*", "test_swa", "test_averaging")
     (tree / "template" / ".github" / "workflows" / "ci.yml").unlink()
-    replace(tree, "template/train.py.jinja", "optimizer_step(", "update_weights(")
+    replace(tree, "template/train.py.jinja", "train_step(", "update_weights(")
     [checkpoint] = tree.glob("template/*/*/checkpoint.py*")
     name = str(checkpoint.relative_to(tree))
     [number] = re.findall(

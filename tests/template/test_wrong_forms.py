@@ -124,7 +124,7 @@ def last_window_dropped(tree, text):
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and "%" in ast.unparse(node.test):
             body = ast.Module(node.body, [])
-            for name in ("optimizer.step", "optimizer_step", "scaler.step"):
+            for name in ("optimizer.step", "train_step", "scaler.step"):
                 yield from calls(body, name)
             if any(isinstance(child, ast.Continue) for child in ast.walk(body)):
                 yield node

@@ -27,7 +27,7 @@ def test_hyperparameters_are_those_of_the_run_itself(
 def test_a_run_that_fails_at_once_leaves_no_event_file(
     tiny: Settings, tmp_path: Path
 ) -> None:
-    failing = mock.patch.object(train, "optimizer_step", side_effect=UserError("no"))
+    failing = mock.patch.object(train, "train_step", side_effect=UserError("no"))
     with failing, pytest.raises(UserError):
         train.main(tiny)
     assert not list((tmp_path / "run").glob("events.*"))

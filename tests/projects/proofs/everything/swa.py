@@ -31,9 +31,9 @@ def test_rate_anneals_as_with_swalr() -> None:
 
 def test_rate_anneals_for_a_twentieth_of_the_steps(settings: Settings) -> None:
     run = train.make_run(replace(settings, epochs=20))
-    steps, start, total = len(run.train_loader), run.swa.start, run.total_steps
+    steps, start = len(run.train_loader), run.swa.start
     rates = [
-        max(set_rates(run.optimizer, run.settings, start + step, total, 1.0))
+        max(set_rates(run.optimizer, run.settings, start + step, steps, 1.0))
         for step in range(steps + 3)
     ]
     assert len(set(rates)) == steps + 1
