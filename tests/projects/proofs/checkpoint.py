@@ -125,7 +125,7 @@ def test_settings_of_tricks_that_are_gone_are_passed_over(
     assert command_line("--resume", stopped.run_dir).epochs == stopped.epochs
     config["settings"]["epochs"] = -1
     path.write_text(json.dumps(config), encoding="utf-8")
-    with pytest.raises(UserError, match=f"from {path}: .*--epochs must be"):
+    with pytest.raises(UserError, match=f"from {path}: .*epochs: Input should be"):
         command_line("--resume", stopped.run_dir)
 
 
