@@ -195,12 +195,12 @@ def test_a_deterministic_run_resumes_to_equal_bits(row, project_of, tmp_path):
 TRAIN_MODEL = """
 import sys
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 
 sys.path[:0] = [".", "tests"]
 import torch
 import train
+from leaf_diseases.data.transforms import TransformedDataset
 from leaf_diseases.models import networks
 from leaf_diseases.settings import Settings
 from small_world import build_linear_model
@@ -218,7 +218,19 @@ def build_norm_model(name, outputs, example):
 
 
 torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-train.load_data = partial(train.load_data, augment=False)
+load_data = train.load_data
+
+
+def load_plain(settings, **options):
+    data = load_data(settings, **options)
+    prepared = data.preprocessing.transform(), data.preprocessing
+    plain = {"train": TransformedDataset(data.train.dataset, *prepared)}
+    if hasattr(data, "augment"):
+        plain["augment"] = type(data.augment)()
+    return data._replace(**plain)
+
+
+train.load_data = load_plain
 networks.build_model = {"linear": build_linear_model, "norm": build_norm_model}[sys.argv[2]]
 flags = {"image_size": 8, "max_steps": 70, "num_workers": 0}
 settings = Settings(device="cuda", run_dir=Path(sys.argv[1]), **flags)

@@ -77,7 +77,7 @@ def labels_from_the_names_of_files() -> Edit:
 
 
 DATASETS = {
-    "named": DatasetSpec(open_named, 224, crop_and_mirror, 1.0, HALF, HALF),
+    "named": DatasetSpec(open_named, 224, crop_and_mirror, HALF, HALF),
 '''
     return {f"{PACKAGE}/data/datasets.py": [WITH_SPLITS, ("DATASETS = {\n", opened)]}
 

@@ -182,7 +182,7 @@ IMPORTED = """from .mask_files import open_masks
 from .own_images import FileImages, describe_images, split_by_share
 """
 ROW = """DATASETS = {
-    "pairs": DatasetSpec(open_pairs, 224, crop_and_mirror, 1.0, HALF, HALF),
+    "pairs": DatasetSpec(open_pairs, 224, crop_and_mirror, HALF, HALF),
 """
 
 DICE = """    ious = class_ious(confusion)

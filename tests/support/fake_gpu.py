@@ -298,9 +298,10 @@ def watch(gpu: FakeGPU, train: ModuleType, package: str) -> None:
             setattr(module, name, lambda *_: None)  # There is nothing to be saved.
     evaluation = importlib.import_module(f"{package}.evaluation")
     evaluation.write_report = lambda *_: None  # Fake numbers have no pictures.
+    windows = hasattr(train, "train_windows")  # They read train_batches.
+    trained = "train_windows" if windows else "train_batches"
     for module, name in (
-        (train, "train_batches"),
-        (train, "train_windows"),
+        (train, trained),
         (evaluation, "plain_inputs"),
         (evaluation, "on_device"),
     ):

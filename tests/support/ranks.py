@@ -78,7 +78,16 @@ def make_comparable() -> None:
     same_types = torch.distributed.fsdp.MixedPrecisionPolicy()
     torch.distributed.fsdp.MixedPrecisionPolicy = lambda *_, **__: same_types
     load_data = datasets.load_data
-    datasets.load_data = lambda settings: load_data(settings, augment=False)
+
+    def load_plain(settings: Any) -> Any:
+        data = load_data(settings)
+        prepared = data.preprocessing.transform(), data.preprocessing
+        plain = {"train": datasets.TransformedDataset(data.train.dataset, *prepared)}
+        if hasattr(data, "augment"):
+            plain["augment"] = type(data.augment)()
+        return data._replace(**plain)
+
+    datasets.load_data = load_plain
 
 
 def before_step(number: int, act: Callable[[], None]) -> None:

@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from leaf_diseases.data import transforms
+from leaf_diseases.data import datasets, transforms
 from leaf_diseases.data.datasets import DATASETS, Data, load_data
 from leaf_diseases.data.images import ArrayImages
 from leaf_diseases.data.loaders import make_val_loader
+from leaf_diseases.data.transforms import Preprocessing
 from leaf_diseases.errors import UserError
 from leaf_diseases.settings import Settings, replace
 from torch import Tensor
@@ -29,6 +31,10 @@ def middles_in_training(data: Data) -> Iterator[Tensor]:
         yield image[:, 2:-2, 2:-2]
 
 
+def prepare(factor: float, size: int, crop_size: int, *rest: Any) -> Preprocessing:
+    return Preprocessing(int(factor * size), crop_size, *rest)
+
+
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_training_and_evaluation_differ_by_chance_alone(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str
@@ -38,8 +44,8 @@ def test_training_and_evaluation_differ_by_chance_alone(
     images = ArrayImages(pixels, [0], ["cats", "dogs"])
     row = DATASETS[name]._replace(open_splits=lambda *_: (images, images))
 
-    def check(settings: Settings, **prepared: Any) -> None:
-        data = load_data(settings, **prepared)
+    def check(settings: Settings) -> None:
+        data = load_data(settings)
         side = 24 * 8 // data.preprocessing.resize_size
         # A random part of a photo is not often the one that is evaluated.
         part = {"top": 12 - side // 2, "left": 18 - side // 2}
@@ -50,8 +56,9 @@ def test_training_and_evaluation_differ_by_chance_alone(
 
     off = {name: OFF[name] for name in OFF.keys() & Settings.model_fields.keys()}
     settings = replace(settings, data=name, **off)
-    for crop_pct in (1.0, 2 / 3):
-        monkeypatch.setitem(DATASETS, name, row._replace(crop_pct=crop_pct))
+    monkeypatch.setitem(DATASETS, name, row)
+    for factor in (1, 1.5):  # Pretrained weights may have another resize_size.
+        monkeypatch.setattr(datasets, "Preprocessing", partial(prepare, factor))
         check(settings)
         if "data_on_device" in Settings.model_fields:
             check(replace(settings, data_on_device=True))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .data.colours import overlay, palette
-from .data.transforms import resize_mask
+from .data.mask_transforms import resize_mask
 from .pixel_metrics import IGNORED, count_pairs, pixel_metrics
 from .task import Task, resize_logits
 
