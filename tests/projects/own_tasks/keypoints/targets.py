@@ -48,3 +48,8 @@ def describe_targets(
 def target_cells(target: Any, _names: list[str]) -> dict[str, Any]:
     """Returns the cells of a target in a row of CSV, by the columns."""
     return {"target": target}
+
+
+def describe_target(target: list[list[float]], names: list[str]) -> str:
+    """Returns a target as the title of an image."""
+    return ", ".join(f"{name} {x:.0f} {y:.0f}" for name, (x, y) in zip(names, target))
