@@ -192,9 +192,9 @@ class TestFromAFolderInside:
 
     def test_the_folder_may_go(self, project, monkeypatch, fresh):
         directory = project(**custom("resume"))
-        monkeypatch.chdir(directory / PACKAGE / "checkpoints")
+        monkeypatch.chdir(directory / PACKAGE / "processes")
         output = run("remove", "resume")
-        assert "\nremoved checkpoint.py\n" in output
+        assert "\nremoved signals.py\n" in output
         assert files(directory) == files(fresh(**custom()))
 
     @pytest.mark.proof
