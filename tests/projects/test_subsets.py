@@ -11,7 +11,7 @@ from pathlib import Path
 import inspection
 import pytest
 import training
-from covering import TASK
+from covering import TASK, others_at
 from inspection import (
     PACKAGE,
     PACKAGES,
@@ -216,8 +216,8 @@ def full_projects(tmp_path_factory):
     rows = {form: everything(parallel=form) for form in questions()["parallel"][1:]}
     rows |= {task: everything(task=task) for task in TASKS[1:]}
     for trick in catalogue():
-        if trick.excludes:
-            without = dict.fromkeys(trick.excludes, False)
+        if others := others_at(trick, False):
+            without = dict.fromkeys(others, False)
             rows[trick.name] = everything(**{trick.name: True} | without)
     return {
         name: render_subset(tmp_path_factory.mktemp(name) / "x", row)

@@ -309,8 +309,8 @@ def watch(gpu: FakeGPU, train: ModuleType, package: str) -> None:
             setattr(module, name, gpu.watched(name, getattr(module, name)))
     make_run, backward = train.make_run, Tensor.backward
 
-    def make_watched_run(settings: Any) -> Any:
-        run = make_run(settings)
+    def make_watched_run(*args: Any) -> Any:
+        run = make_run(*args)
         if hasattr(run, "event_files"):
             run.event_files.add_epoch = lambda *_: None
         watch_layouts(gpu, run)

@@ -124,6 +124,10 @@ EXCEPTIONS = {
     f"{PACKAGE}/profiling.py": (r"key_averages\(\)",),
     f"{PACKAGE}/models/loading.py": (r"AveragedModel|n_averaged",),
     "tests/models/test_loading.py": (r"AveragedModel|n_averaged",),
+    f"{PACKAGE}/models/activation_checkpointing.py": (
+        r"stable/checkpoint\.html",
+        r"torch\.utils\.checkpoint",
+    ),
     f"{PACKAGE}/models/pretrained.py": (r'get_dir\(\), "checkpoints"',),
     "tests/models/test_pretrained.py": (r"torch/hub/checkpoints",),
     "sweep.py": (r"trial\.report\(",),
