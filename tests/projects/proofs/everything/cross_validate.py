@@ -66,7 +66,7 @@ def test_other_images_are_refused(listed: Settings, tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("11-1.png,11,", "11-1.png,12,"), encoding="utf-8")
-    with pytest.raises(UserError, match="the images or groups are not those of"):
+    with pytest.raises(UserError, match="targets are not those of"):
         cross_validate.main(listed)
     assert len(results(tmp_path)["folds"]) == 2
 

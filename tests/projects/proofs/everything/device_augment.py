@@ -10,7 +10,7 @@ from leaf_diseases.data.device_augment import (
 )
 from leaf_diseases.run import Run
 from leaf_diseases.settings import Settings, replace
-from leaf_diseases.task import TARGET_DTYPE
+from leaf_diseases.targets import TARGET_DTYPE
 from test_device_augment import changed, settings
 from torch import Tensor
 from torchvision.transforms import v2

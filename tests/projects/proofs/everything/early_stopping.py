@@ -19,6 +19,7 @@ LOSSES = [3.0, 2.0, 2.5, 1.9, 2.0, 2.1, 1.8, 2.3]
 def test_stopped_run_is_finished_until_it_gets_more_patience(
     settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    settings = replace(settings, log_every=4)
     patient = replace(settings, patience=3)
     with validation_losses(*LOSSES):
         train.main(replace(patient, run_dir=tmp_path / "unbroken"))
