@@ -376,7 +376,7 @@ def test_signal_on_the_command_line(number, zygote, folder, hdf5, tmp_path):
 @pytest.mark.proof
 def test_terminal_closes(project, flags, zygote, tmp_path):
     """Printing fails from then on, but the checkpoint is still saved."""
-    flags = (*flags, "--epochs", 12, "--log-every", 1)
+    flags = (*flags, "--epochs", 48, "--log-every", 1)
     training.train(zygote.run, project, *flags, "--run-dir", tmp_path / "whole")
     directory = tmp_path / "run"
     child, terminal = pty.fork()
