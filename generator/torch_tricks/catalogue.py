@@ -42,8 +42,8 @@ class Trick:
     def bounds(self) -> dict[str, tuple[Level, ...]]:
         """The levels of other tricks and questions that go with this trick.
 
-        It is the only place that decides which tricks go together: `copier.yml` has the same
-        rule in its validators, and a test compares both.
+        The validators in `copier.yml` have the same rule, and a test compares both. The page
+        reads the entries of the rows.
         """
         return {
             **self.works_with,
@@ -52,8 +52,12 @@ class Trick:
         }
 
     def obstacles(self, levels: Mapping[str, Level]) -> list[str]:
-        """Returns the tricks and questions whose levels do not go with this trick."""
-        return [name for name, some in self.bounds.items() if levels[name] not in some]
+        """Returns the tricks and questions whose levels do not go with this trick.
+
+        A trick that is not in `levels`, as in another version, is off.
+        """
+        bounds = self.bounds.items()
+        return [name for name, some in bounds if levels.get(name, False) not in some]
 
     def works(self, question: str, choice: str) -> bool:
         """Returns whether the trick supports a choice of a question."""

@@ -41,7 +41,8 @@ class Commands(TyperGroup):
             code = refuse("stopped", INTERRUPTED)
         except (BrokenPipeError, SystemExit) as error:
             # The reader has closed the pipe: click exits with 1, and Python would complain.
-            if not isinstance(error.__context__ or error, BrokenPipeError):
+            causes = error, error.__context__
+            if not any(isinstance(cause, BrokenPipeError) for cause in causes):
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 0

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 from torch_tricks.catalogue import (
-    Level,
     Trick,
     choice_questions,
     choices_of,
@@ -125,9 +124,11 @@ class Questions:
         levels |= {question: answers[question] for question in self.choices}
         for name in answers[LIST]:
             for other in self.tricks[name].obstacles(levels):
-                raise Refusal(self._objection(name, other, levels[other], name in kept))
+                raise Refusal(self._objection(name, other, answers, name in kept))
 
-    def _objection(self, name: str, other: str, level: Level, kept: bool) -> str:
+    def _objection(
+        self, name: str, other: str, answers: Mapping[str, Any], kept: bool
+    ) -> str:
         """Returns the message for a trick that another trick or answer does not go with."""
         trick = self.tricks[name]
         if other in trick.excludes:
@@ -135,8 +136,8 @@ class Questions:
         needed = trick.asks_for(other) if other in self.choices else other
         if other in self.fixed:
             return (
-                f"{name} is not for {other}={level}: leave it out, or make a project with "
-                f"{needed}"
+                f"{name} is not for {other}={answers[other]}: leave it out, or make a "
+                f"project with {needed}"
             )
         remedy = "choose both, or neither"
         if other in self.choices:

@@ -68,6 +68,22 @@ class TestTerminal:
         result = shell(f"{command} | exec 0<&-; echo ${{PIPESTATUS[0]}}", "bash")
         assert (result.stdout, result.stderr) == ("0\n", "")
 
+    def test_a_pipe_may_close_while_an_error_is_handled(self):
+        code = """
+import torch_tricks.cli as cli
+
+def main(*_, **__):
+    try:
+        raise KeyError
+    except KeyError:
+        raise BrokenPipeError
+
+cli.TyperGroup.main = main
+cli.app()
+"""
+        result = python("-c", code)
+        assert (result.returncode, result.stderr) == (0, "")
+
     @pytest.mark.parametrize(
         "command",
         few_of(["list <&- >&- 2>&-", "add swa >&-", "status >&-", "--version >&-"], 0),

@@ -46,8 +46,8 @@ def made_up_catalogue(number, seed=0):
 
 def breaks(trick, levels):
     """Whether what a trick is bound to is broken, as its row of the catalogue says it."""
-    return levels[trick.name] is True and not (
-        all(levels[name] in some for name, some in trick.bounds.items())
+    return levels[trick.name] is True and any(
+        levels[name] not in some for name, some in trick.bounds.items()
     )
 
 

@@ -1,5 +1,6 @@
 """Rows of the catalogue agree with each other."""
 
+from dataclasses import replace
 from itertools import combinations, product
 from random import Random
 
@@ -59,6 +60,12 @@ def test_copier_and_the_catalogue_refuse_the_same():
             assert by_copier == refused(tricks, given), (tricks, given)
             verdicts.add(by_copier)
     assert verdicts == {True, False}
+
+
+def test_a_trick_of_another_version_is_off():
+    row = next(trick for trick in TRICKS if not trick.bounds)
+    assert replace(row, excludes=("gone",)).obstacles({}) == []
+    assert replace(row, needs=("gone",)).obstacles({}) == ["gone"]
 
 
 def test_a_preset_has_what_its_tricks_need():
