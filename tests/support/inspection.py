@@ -120,6 +120,7 @@ def patterns() -> dict[tuple[str, ...], re.Pattern[str]]:
 # whatever those were wrapped in, and torch has names of its own.
 EXCEPTIONS = {
     "README.md": (r"from PIL import Image, ImageOps",),
+    "tests/test_learning_curves.py": (r"from PIL import Image",),
     f"{PACKAGE}/data/hdf5.py": (r"itertools import accumulate", r"\*accumulate\("),
     f"{PACKAGE}/profiling.py": (r"key_averages\(\)",),
     f"{PACKAGE}/models/loading.py": (r"AveragedModel|n_averaged",),
