@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image
 from processes import call
 from rendering import render_subset
 from subsets import Subset
@@ -67,7 +67,8 @@ def test_models_can_be_exported(part, tmp_path, zygote):
 
 
 @pytest.mark.proof
-def test_the_code_of_the_readme_predicts_as_the_project(tmp_path, zygote, folder):
+@pytest.mark.parametrize("name", ["drawing.png", "photo.jpg"])
+def test_the_code_of_the_readme_predicts_as_the_project(tmp_path, zygote, folder, name):
     """In a directory of its own, without a line of the project."""
     subset = Subset.of("folders", "predict", "export")
     project, run = render_subset(tmp_path / "project", subset), tmp_path / "run"
@@ -78,10 +79,15 @@ def test_the_code_of_the_readme_predicts_as_the_project(tmp_path, zygote, folder
     ):
         result = zygote.run(project, *command)
         assert (result.returncode, result.stderr) == (0, ""), result.stderr
-    image = tmp_path / "drawing.png"  # Transparent in part.
+    image = tmp_path / name
     drawing = Image.open(folder / "val" / "a" / "0.png")
-    drawing.putalpha(99)
-    drawing.save(image)
+    if name == "drawing.png":
+        drawing.putalpha(99)  # Transparent in part.
+        drawing.save(image)
+    else:
+        exif = Image.Exif()
+        exif[ExifTags.Base.Orientation] = 6
+        drawing.resize((1600, 1200)).convert("RGB").save(image, exif=exif)
     options = ("--weights", run / "best.pt", "--format", "json")
     predicted = json.loads(zygote.run(project, "predict.py", image, *options).stdout)
     best = predicted["predictions"][0]
