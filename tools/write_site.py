@@ -90,6 +90,8 @@ def rewrite_links(text: str, source: str, page: str, staged: dict[str, str]) -> 
         target = target if path else source
         if target in staged:
             return f"]({relative(staged[target], page)}{mark}{anchor})"
+        if target.startswith("docs/pictures/"):
+            return f"]({relative(target.removeprefix('docs/'), page)})"
         if not (ROOT / target).exists():
             raise ValueError(f"{source} links to {link}, which is not there")
         return f"]({ADDRESS}/blob/main/{target}{mark}{anchor})"
@@ -186,6 +188,7 @@ def stage(build: Path = BUILD, page: Path = PAGE) -> Path:
         path = docs / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(staged_page(source, staged), encoding="utf-8")
+    shutil.copytree(ROOT / "docs" / "pictures", docs / "pictures")
     for name in ("extra.css", "logo.svg"):
         shutil.copy(ROOT / "docs" / "site" / name, docs)
     (docs / "pick").mkdir()

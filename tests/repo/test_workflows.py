@@ -43,6 +43,18 @@ def test_a_workflow_has_bounds(path):
                 assert target in TARGETS
 
 
+def test_a_project_uses_the_versions_of_actions_that_this_repository_uses():
+    ours = {uses for path in WORKFLOWS for uses in actions(path)}
+    theirs = actions(ROOT / "template" / ".github" / "workflows" / "ci.yml")
+    assert theirs
+    assert theirs <= ours
+
+
+def actions(path):
+    """Returns the actions of a workflow, with their versions."""
+    return set(re.findall(r"uses: (\S+)", path.read_text(encoding="utf-8")))
+
+
 def test_the_tests_run_on_each_python_that_is_promised():
     [matrix] = [
         job["strategy"]["matrix"]

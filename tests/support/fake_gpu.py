@@ -291,10 +291,10 @@ def make_settings(package: str, wanted: dict[str, Any], directory: Path) -> Any:
 
 def watch(gpu: FakeGPU, train: ModuleType, package: str) -> None:
     """Lets the run be watched that is made next: its passes, losses and layouts."""
-    best_weights = importlib.import_module(f"{package}.models.best_weights")
+    weights = importlib.import_module(f"{package}.models.weights")
     train.write_samples = lambda *_: None
     for name in ("save_checkpoint", "save_state_dict", "save_weights"):
-        for module in (train, best_weights):
+        for module in (train, weights):
             setattr(module, name, lambda *_: None)  # There is nothing to be saved.
     evaluation = importlib.import_module(f"{package}.evaluation")
     evaluation.write_report = lambda *_: None  # Fake numbers have no pictures.
