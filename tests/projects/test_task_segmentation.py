@@ -167,7 +167,7 @@ TASK_FILE, METRICS_FILE, DATASETS, SETTINGS = (
     for name in ("task", "pixel_metrics", "data/datasets", "settings")
 )
 
-PAIRS = '''def open_pairs(settings: Settings, _size: int) -> tuple[FileImages, FileImages]:
+PAIRS = '''def open_pairs(settings: Settings, _size: object) -> tuple[FileImages, FileImages]:
     """Opens images with their masks beside them: leaf.jpg and leaf.png."""
     files = sorted(settings.data_dir.glob("*.jpg"))
     masks = [file.with_suffix(".png") for file in files]

@@ -264,7 +264,7 @@ def make_shapes_few(datasets: ModuleType) -> None:
     """Lets there be so many images that the last batch is a short one."""
 
     class FewShapes(datasets.Shapes):
-        def __init__(self, train: bool, image_size: int) -> None:
+        def __init__(self, train: bool, image_size: Any) -> None:
             super().__init__(train, image_size)
             self.length = 22 if train else 10
 
@@ -282,7 +282,7 @@ def make_settings(package: str, wanted: dict[str, Any], directory: Path) -> Any:
         size = RUN["image_size"]
         example = torch.zeros(1, 3, size, size)
         datasets = importlib.import_module(f"{package}.data.datasets")
-        outputs = len(datasets.Shapes(False, size).names)
+        outputs = len(datasets.Shapes(False, (size, size)).names)
         teacher = networks.build_model(model, outputs, example)
         torch.save(teacher.state_dict(), directory / "teacher.pt")
         values |= {"teacher": directory / "teacher.pt", "teacher_model": model}

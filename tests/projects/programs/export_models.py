@@ -28,7 +28,7 @@ def main():
     arguments = iter(sys.argv[1:])
     for words, size in zip(arguments, map(int, arguments), strict=True):
         *pooling, name = words.split()
-        prepared = Preprocessing(size, size, MEAN, STD)
+        prepared = Preprocessing((size, size), (size, size), MEAN, STD)
         for seed in count():
             torch.manual_seed(seed)
             model = build_model(name, len(CLASSES), torch.empty(1, 3, size, size))
@@ -77,8 +77,7 @@ def make_lively(model, prepared):
             nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
         elif isinstance(module, nn.BatchNorm2d):
             module.momentum = None  # Takes over the statistics of the batch.
-    size = prepared.crop_size
-    images = prepared.normalize(torch.randint(256, (8, 3, size, size)).byte())
+    images = prepared.normalize(torch.randint(256, (8, *prepared.shape)).byte())
     model.train()(images)
     return Standardized(model.eval(), images).eval()
 

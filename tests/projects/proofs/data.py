@@ -31,8 +31,8 @@ def middles_in_training(data: Data) -> Iterator[Tensor]:
         yield image[:, 2:-2, 2:-2]
 
 
-def prepare(factor: float, size: int, crop_size: int, *rest: Any) -> Preprocessing:
-    return Preprocessing(int(factor * size), crop_size, *rest)
+def prepare(factor: float, size: Any, crop_size: Any, *rest: Any) -> Preprocessing:
+    return Preprocessing([int(factor * side) for side in size], crop_size, *rest)
 
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
@@ -46,7 +46,7 @@ def test_training_and_evaluation_differ_by_chance_alone(
 
     def check(settings: Settings) -> None:
         data = load_data(settings)
-        side = 24 * 8 // data.preprocessing.resize_size
+        side = 24 * 8 // data.preprocessing.resize_size[0]
         # A random part of a photo is not often the one that is evaluated.
         part = {"top": 12 - side // 2, "left": 18 - side // 2}
         part |= {"height": side, "width": side}
@@ -69,7 +69,7 @@ def test_training_and_evaluation_differ_by_chance_alone(
 def test_batches_that_do_not_fit_into_shared_memory_are_refused(tiny: Settings) -> None:
     data, tiny = load_data(tiny).val, replace(tiny, num_workers=2)
     make_val_loader(data, tiny, torch.device("cpu"))
-    data.preprocessing = data.preprocessing._replace(crop_size=10**6)
+    data.preprocessing = data.preprocessing._replace(crop_size=(10**6, 10**6))
     with pytest.raises(UserError, match=r"^2 data .* MiB left: pass --num-workers 0, "):
         make_val_loader(data, tiny, torch.device("cpu"))
 

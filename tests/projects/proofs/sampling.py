@@ -85,7 +85,7 @@ def of_samples(change: Callable[[Tensor], Tensor]) -> Transform:
 )
 def test_generators_of_transforms_are_seeded_too(make: Callable[[], Any]) -> None:
     """Wherever a transform is: to other numbers for each image, the same in each run."""
-    images, prepared = make_tiny_images(22), Preprocessing(8, 8, (), ())
+    images, prepared = make_tiny_images(22), Preprocessing((8, 8), (8, 8), (), ())
     keys = list(EpochSampler(22, seed=7))
     runs = []
     for size in (22, 5):
@@ -112,7 +112,7 @@ def test_transforms_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_loading_processes_search_for_themselves() -> None:
     """With transforms that they keep for all epochs."""
-    images, prepared = make_tiny_images(22), Preprocessing(8, 8, (), ())
+    images, prepared = make_tiny_images(22), Preprocessing((8, 8), (8, 8), (), ())
     sampler, runs = EpochSampler(22, seed=7), []
     for workers in (0, 2):
         transform = of_samples(OwnGenerators())

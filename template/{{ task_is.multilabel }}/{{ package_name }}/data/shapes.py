@@ -1,5 +1,7 @@
 """Data set of procedural images of shapes, which needs no files."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -19,15 +21,15 @@ class Shapes(Dataset[tuple[Tensor, tuple[float, ...]]]):
 
     Args:
         train: 8,192 training images; otherwise 2,048 validation images.
-        image_size: side of the images in pixels.
+        image_size: height and width of the images in pixels.
     """
 
-    def __init__(self, train: bool, image_size: int = 32) -> None:
+    def __init__(self, train: bool, image_size: Sequence[int] = (32, 32)) -> None:
         self.names = ["circle", "cross", "ring", "square", "star", "triangle"]
         self.train = train
         self.length = 8192 if train else 2048
-        axis = (np.arange(image_size, dtype=np.float32) + 0.5) / image_size - 0.5
-        self.y, self.x = np.meshgrid(axis, axis, indexing="ij")
+        axes = [(np.arange(n, dtype=np.float32) + 0.5) / n - 0.5 for n in image_size]
+        self.y, self.x = np.meshgrid(*axes, indexing="ij")
 
     def __len__(self) -> int:
         return self.length
@@ -43,7 +45,7 @@ class Shapes(Dataset[tuple[Tensor, tuple[float, ...]]]):
         return np.random.default_rng((self.train, index))
 
     def __getitem__(self, index: int) -> tuple[Tensor, tuple[float, ...]]:
-        """Returns a uint8 image of shape (3, image_size, image_size) and its labels."""
+        """Returns a uint8 image of shape (3, *image_size) and its labels."""
         if not 0 <= index < self.length:
             raise IndexError(index)
         rng = self.generator(index)

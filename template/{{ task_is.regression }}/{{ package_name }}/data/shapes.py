@@ -1,5 +1,7 @@
 """Data set of procedural images of shapes, which needs no files."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -19,10 +21,10 @@ class Shapes(Dataset[tuple[Tensor, tuple[float, float]]]):
 
     Args:
         train: 8,192 training images; otherwise 2,048 validation images.
-        image_size: side of the images in pixels.
+        image_size: height and width of the images in pixels.
     """
 
-    def __init__(self, train: bool, image_size: int = 32) -> None:
+    def __init__(self, train: bool, image_size: Sequence[int] = (32, 32)) -> None:
         self.names = ["x", "y"]
         self.train = train
         self.length = 8192 if train else 2048
@@ -42,19 +44,20 @@ class Shapes(Dataset[tuple[Tensor, tuple[float, float]]]):
 
     def place(self, rng: np.random.Generator) -> tuple[float, float]:
         """Draws the centre of a shape inside the image."""
-        x, y = rng.uniform(0.25, 0.75, size=2) * self.image_size
+        height, width = self.image_size
+        x, y = rng.uniform(0.25, 0.75, size=2) * (width, height)
         return float(x), float(y)
 
     def __getitem__(self, index: int) -> tuple[Tensor, tuple[float, float]]:
-        """Returns a uint8 image of shape (3, image_size, image_size) and its two targets."""
+        """Returns a uint8 image of shape (3, *image_size) and its two targets."""
         if not 0 <= index < self.length:
             raise IndexError(index)
         rng = self.generator(index)
         target = self.place(rng)
-        radius = rng.uniform(0.15, 0.25) * self.image_size
+        radius = rng.uniform(0.15, 0.25) * min(self.image_size)
         angle = rng.uniform(0, 2 * np.pi)
-        pixels = np.arange(self.image_size) + 0.5
-        x, y = (pixels - target[0]) / radius, (pixels[:, None] - target[1]) / radius
+        y, x = np.ogrid[: self.image_size[0], : self.image_size[1]]
+        x, y = (x + 0.5 - target[0]) / radius, (y + 0.5 - target[1]) / radius
         x, y = (
             x * np.cos(angle) + y * np.sin(angle),
             y * np.cos(angle) - x * np.sin(angle),

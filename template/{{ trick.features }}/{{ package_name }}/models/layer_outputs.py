@@ -4,6 +4,7 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Mod
 """
 
 import difflib
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -41,7 +42,10 @@ def output_shapes(model: nn.Module, example: Tensor) -> dict[str, tuple[int, ...
 
 
 def record_outputs(
-    model: nn.Module, layers: tuple[str, ...], called: list[str], pool: bool
+    model: nn.Module,
+    layers: tuple[str, ...],
+    called: list[str],
+    pooled: Sequence[int] | None = None,
 ) -> dict[str, Tensor]:
     """Records the outputs of layers as float32 in a dict, at each forward pass.
 
@@ -51,7 +55,8 @@ def record_outputs(
     Args:
         layers: names of layers, or PENULTIMATE.
         called: names of all layers, in the order of their calls.
-        pool: whether to reduce maps and tokens to their means.
+        pooled: height and width of the inputs, to reduce maps and tokens to their means.
+            None: outputs as they are.
     """
     outputs: dict[str, Tensor] = {}
 
@@ -59,7 +64,7 @@ def record_outputs(
         found = inputs[0] if name == PENULTIMATE else output
         # A copy, as the next layer may compute in place.
         found = found.to(torch.float32, copy=True)
-        outputs[name] = mean_over_positions(found) if pool else found
+        outputs[name] = mean_over_positions(found, pooled) if pooled else found
 
     for name in layers:
         place = find_head(model, called) if name == PENULTIMATE else name
@@ -82,13 +87,19 @@ def find_head(model: nn.Module, called: list[str]) -> str:
     raise UserError("the model has no layer with weights: name some with --layers")
 
 
-def mean_over_positions(outputs: Tensor) -> Tensor:
-    """Returns means (N, C) of maps (N, C, H, W) or (N, H, W, C), or tokens (N, L, C).
+def mean_over_positions(outputs: Tensor, size: Sequence[int]) -> Tensor:
+    """Returns means (N, C) of maps (N, C, h, w) or (N, h, w, C), or tokens (N, L, C).
 
     Other outputs do not change.
+
+    Args:
+        size: height and width of the inputs.
     """
-    if outputs.ndim == 4:
-        # The maps of square images are square, which tells the two layouts apart.
-        height, width, channels = outputs.shape[1:]
-        return outputs.mean((1, 2) if height == width != channels else (2, 3))
-    return outputs.mean(1) if outputs.ndim == 3 else outputs
+    if outputs.ndim != 4:
+        return outputs.mean(1) if outputs.ndim == 3 else outputs
+    # Maps have the aspect ratio of the inputs, which tells the two layouts apart.
+    is_first, is_last = (
+        abs(rows * size[1] - columns * size[0]) < max(size)
+        for rows, columns in (outputs.shape[2:], outputs.shape[1:3])
+    )
+    return outputs.mean((1, 2) if is_last and not is_first else (2, 3))

@@ -1,5 +1,6 @@
 """The small world of the tests: few and small images, and small models."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from leaf_diseases.models.pixel_cnn import PixelCNN
 class FewShapes(Shapes):
     """The first 22 training images, or the first 10 validation images."""
 
-    def __init__(self, train: bool, image_size: int = 32) -> None:
+    def __init__(self, train: bool, image_size: Sequence[int] = (32, 32)) -> None:
         super().__init__(train, image_size)
         self.length = 22 if train else 10
         self.names = NAMES

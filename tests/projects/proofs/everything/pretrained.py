@@ -29,7 +29,7 @@ FILE = "shufflenetv2_x0.5-f707e7126e.pth"
 """The smallest of torchvision's models, and its weights."""
 
 
-PREPARED = Preprocessing(12, 9, [0.1, 0.2, 0.3], [0.4, 0.5, 0.6], "bicubic")
+PREPARED = Preprocessing((12, 12), (9, 9), [0.1, 0.2, 0.3], [0.4, 0.5, 0.6], "bicubic")
 
 
 def test_downloads_of_other_bytes_are_refused(
@@ -69,7 +69,7 @@ def test_what_torchvision_does_to_images_is_their_mean(
     assert found is not None
     pixels = torch.randint(256, (2, 3, 4, 4), dtype=torch.uint8)
     images = weights["DEFAULT"].transforms()
-    others = Preprocessing(4, 4, images.mean, images.std)
+    others = Preprocessing((4, 4), (4, 4), images.mean, images.std)
     layer = SimpleNamespace(transform_input=True)
     expected = torchvision.models.GoogLeNet._transform_input(
         layer, others.normalize(pixels)

@@ -6,6 +6,7 @@ https://captum.ai/api/layer.html
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -28,7 +29,7 @@ class HeatMaps:
 
     def __init__(self, model: nn.Module, example: Tensor) -> None:
         self.method: Any = None
-        """None: no layer has a square grid of positions."""
+        """None: no layer has a grid of positions."""
         for layer, has_maps in reversed(layers_with_positions(model, example)):
             method = (LayerGradCam if has_maps else LayerGradientXActivation)(
                 model, layer
@@ -55,7 +56,7 @@ class HeatMaps:
 def attribute(method: Any, inputs: Tensor, output: int) -> Tensor:
     """Returns the attribution of an output to the positions of a layer, (N, h, w)."""
     found = method.attribute(inputs.detach().requires_grad_(), output)
-    return sum_channels(found.detach().float())
+    return sum_channels(found.detach().float(), inputs.shape[-2:])
 
 
 def layers_with_positions(
@@ -66,6 +67,7 @@ def layers_with_positions(
     True stands for maps with channels first.
     """
     found: dict[nn.Module, bool] = {}
+    size = example.shape[-2:]
 
     def note(layer: nn.Module, _inputs: Any, outputs: Any) -> None:
         if (
@@ -77,10 +79,10 @@ def layers_with_positions(
             or (outputs.ndim == 3 and "Norm" not in type(layer).__name__)
         ):
             return
-        _, height, width = sum_channels(outputs).shape
-        if height == width > 1:
+        grid = sum_channels(outputs, size).shape[1:]
+        if max(grid) > 1 and is_grid(grid, size):
             found.pop(layer, None)  # A repeated layer moves to its last call.
-            found[layer] = outputs.ndim == 4 and outputs.shape[2] == outputs.shape[3]
+            found[layer] = outputs.ndim == 4 and is_grid(outputs.shape[2:], size)
 
     hooks = [layer.register_forward_hook(note) for layer in model.modules()]
     with torch.no_grad():
@@ -90,15 +92,27 @@ def layers_with_positions(
     return list(found.items())
 
 
-def sum_channels(outputs: Tensor) -> Tensor:
-    """Sums maps (N, C, H, W) or (N, H, W, C), or tokens (N, L, C), to (N, H, W).
+def is_grid(grid: Sequence[int], size: Sequence[int]) -> bool:
+    """Returns whether a grid has the aspect ratio of inputs, but for rounding."""
+    (rows, columns), (height, width) = grid, size
+    return abs(rows * width - columns * height) < max(size)
 
-    Inputs are square. Tokens without a position, such as class tokens, come first.
+
+def sum_channels(outputs: Tensor, size: Sequence[int]) -> Tensor:
+    """Sums maps (N, C, h, w) or (N, h, w, C), or tokens (N, L, C), to (N, h, w).
+
+    Tokens without a position, such as class tokens, come first.
+
+    Args:
+        size: height and width of the inputs.
     """
     if outputs.ndim == 4:
-        return outputs.sum(dim=1 if outputs.shape[2] == outputs.shape[3] else 3)
-    side = math.isqrt(outputs.shape[1])
-    return outputs[:, -(side**2) :].sum(dim=2).unflatten(1, (side, side))
+        return outputs.sum(dim=1 if is_grid(outputs.shape[2:], size) else 3)
+    tokens, wide = outputs.shape[1], size[1] / size[0]
+    grids = [(n, int(n * wide) + more) for n in range(1, tokens + 1) for more in (0, 1)]
+    grids = [g for g in grids if math.prod(g) <= tokens and is_grid(g, size)]
+    grid = max(grids, key=math.prod, default=(1, 1))
+    return outputs[:, -math.prod(grid) :].sum(dim=2).unflatten(1, grid)
 
 
 def paint(images: Tensor, heat: Tensor) -> Tensor:
