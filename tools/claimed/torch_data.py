@@ -3,6 +3,10 @@
 import random
 from typing import Any
 
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
 from claimed.claim import claim
 
 
@@ -12,9 +16,6 @@ from claimed.claim import claim
     "`iter()` of a loader draws from torch's global generator unless the loader has its own.",
 )
 def _() -> object:
-    import torch
-    from torch.utils.data import DataLoader
-
     def moves(**options: Any) -> bool:
         before = torch.get_rng_state()
         iter(DataLoader([1, 2, 3], **options))
@@ -30,10 +31,6 @@ def _() -> object:
     "Since torch 1.9, each worker seeds `random`, torch and NumPy's global generator.",
 )
 def _() -> object:
-    import numpy as np
-    import torch
-    from torch.utils.data import DataLoader, Dataset
-
     class Draws(Dataset[Any]):
         def __len__(self) -> int:
             return 2

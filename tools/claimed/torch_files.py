@@ -4,6 +4,9 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import torch
+
 from claimed.claim import claim, python, raised
 
 
@@ -13,9 +16,6 @@ from claimed.claim import claim, python, raised
     "`weights_only=True` refuses NumPy arrays, `Path` and dataclasses.",
 )
 def _() -> object:
-    import numpy as np
-    import torch
-
     @dataclass
     class Settings:
         lr: float = 0.1
@@ -36,9 +36,6 @@ def _() -> object:
     "It refuses other types, such as NumPy numbers: save `float(score)`.",
 )
 def _() -> object:
-    import numpy as np
-    import torch
-
     file = io.BytesIO()
     torch.save({"score": np.float32(1)}, file)
     file.seek(0)
@@ -47,8 +44,6 @@ def _() -> object:
 
 @claim("torch", "docs/tricks/resume.md", "`torch.load` verifies no checksums.")
 def _() -> object:
-    import torch
-
     file = io.BytesIO()
     torch.save(torch.zeros(1000), file)
     data = bytearray(file.getvalue())
@@ -65,9 +60,6 @@ def _() -> object:
     "torch.load(weights_only=True) refuses arrays.",
 )
 def _() -> object:
-    import numpy as np
-    import torch
-
     file = io.BytesIO()
     torch.save(np.random.get_state(legacy=False), file)
     file.seek(0)
