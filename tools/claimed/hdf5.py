@@ -87,3 +87,65 @@ def _() -> object:
             assert not file.swmr_mode
     assert caught
     return str(caught[0].message)[:80]
+
+
+@claim(
+    "h5py",
+    "docs/recipes/data.md",
+    "a list of rows must be increasing, without duplicates: sort a shuffled batch first.",
+)
+def _() -> object:
+    import h5py
+
+    with folder() as place, h5py.File(place / "a.h5", "w") as file:
+        file["x"] = range(9)
+        assert file["x"][[1, 4]].tolist() == [1, 4]
+        raised(lambda: file["x"][[4, 1]], TypeError)
+        return raised(lambda: file["x"][[1, 1]], TypeError)
+
+
+@claim(
+    "h5py",
+    "docs/tricks/hdf5.md",
+    "`images[rows]` with a list of rows is much slower than a loop if the chunks are small.",
+)
+def _() -> object:
+    import h5py
+    import numpy as np
+    from torch.utils.benchmark import Timer
+
+    with folder() as place, h5py.File(place / "a.h5", "w") as file:
+        shape = 2000, 3, 32, 32
+        images = file.create_dataset("x", shape, "uint8", chunks=(1, *shape[1:]))
+        images[:] = 1
+        rows = np.sort(np.random.default_rng(0).permutation(2000)[:128])
+        names = {"images": images, "rows": rows}
+        many, loop = (
+            Timer(code, globals=names).blocked_autorange(min_run_time=0.5).median
+            for code in ("images[rows]", "[images[row] for row in rows]")
+        )
+    assert many > loop, (many, loop)
+    return f"{many * 1e3:.1f} ms and {loop * 1e3:.1f} ms for 128 rows"
+
+
+@claim(
+    "h5py",
+    "docs/tricks/hdf5.md",
+    "Opening the file in each `__getitem__` is correct, but an order of magnitude slower.",
+)
+def _() -> object:
+    import h5py
+    from torch.utils.benchmark import Timer
+
+    with folder() as place:
+        path = place / "a.h5"
+        with h5py.File(path, "w") as file:
+            file["x"] = [[1] * 1000] * 100
+        with h5py.File(path) as file:
+            names = {"h5py": h5py, "path": path, "images": file["x"]}
+            opened, kept = (
+                Timer(code, globals=names).blocked_autorange(min_run_time=0.5).median
+                for code in ("h5py.File(path)['x'][5]", "images[5]")
+            )
+    assert opened > 5 * kept, (opened, kept)
+    return f"{opened / kept:.1f} times"

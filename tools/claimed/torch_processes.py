@@ -173,25 +173,6 @@ def _() -> object:
 
 @claim(
     "torch",
-    "docs/tricks/channels_last.md",
-    "`DistributedDataParallel` warns if only the images have the layout.",
-)
-def _() -> object:
-    seen = alone("""
-        import warnings
-        model = nn.parallel.DistributedDataParallel(nn.Conv2d(3, 4, 3))
-        x = torch.zeros(2, 3, 8, 8).to(memory_format=torch.channels_last)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model(x).sum().backward()
-        print(*[str(w.message)[:80] for w in caught])
-    """)
-    assert "strides" in seen, seen
-    return seen
-
-
-@claim(
-    "torch",
     "docs/tricks/parallel.md",
     "Do not use `torch.inference_mode()`: its buffers cannot be trained with.",
 )

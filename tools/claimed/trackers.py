@@ -1,8 +1,14 @@
 """Statements about TensorBoard, MLflow, W&B and Optuna."""
 
+import io
+import logging
 import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
 
-from claimed.claim import claim, folder, python
+from claimed.claim import claim, folder, printed, python, raised
 
 
 @claim(
@@ -93,3 +99,245 @@ def _() -> object:
     points = re.findall(r"wandb: a (\S+)\n", seen.stderr)[0]
     assert len(points) == 2, seen.stderr
     return "two of the steps 5, 4 and 6 are kept"
+
+
+@claim(
+    "mlflow-skinny",
+    "docs/tricks/mlflow.md",
+    "Without either, MLflow writes `mlflow.db` in the working directory.",
+)
+@claim(
+    "mlflow-skinny",
+    "docs/tricks/mlflow.md",
+    "After `kill -9` the status stays *running* until the run is resumed.",
+)
+@claim(
+    "mlflow-skinny",
+    "template/**/mlflow_run.py.jinja",
+    "MLflow would keep the records of a resumed run twice.",
+)
+def _() -> object:
+    with folder() as place:
+        seen = printed(
+            f"""
+            import os
+            os.chdir({str(place)!r})
+            import mlflow
+            if os.fork() == 0:
+                mlflow.start_run()
+                mlflow.log_metric("a", 1, step=3)
+                mlflow.log_metric("a", 2, step=3)
+                os.kill(os.getpid(), 9)
+            os.wait()
+            client = mlflow.MlflowClient()
+            [run] = client.search_runs(["0"])
+            points = client.get_metric_history(run.info.run_id, "a")
+            print(os.listdir(), run.info.status, [point.step for point in points])
+            """,
+            MLFLOW_DISABLE_TELEMETRY="true",
+        )
+    assert seen == "['mlflow.db'] RUNNING [3, 3]", seen
+    return seen
+
+
+@claim(
+    "mlflow-skinny",
+    "docs/tricks/mlflow.md",
+    "MLflow sends usage data to its developers. The project sets `MLFLOW_DISABLE_TELEMETRY` unless "
+    "you set it.",
+)
+def _() -> object:
+    from mlflow.environment_variables import MLFLOW_DISABLE_TELEMETRY as variable
+
+    assert variable.defined is not True and variable.default is False
+    return str(variable)
+
+
+@claim(
+    "mlflow-skinny",
+    "docs/tricks/mlflow.md",
+    "`mlflow ui` needs `mlflow`.",
+)
+def _() -> object:
+    return raised(
+        lambda: subprocess.run([Path(sys.executable).parent / "mlflow", "ui"])
+    )
+
+
+@claim(
+    "tensorboard torch",
+    "docs/tricks/tensorboard.md",
+    "`purge_step` hides those steps in TensorBoard's Python reader (`--load_fast=false`).",
+)
+@claim(
+    "tensorboard torch",
+    "docs/tricks/tensorboard.md",
+    "`SummaryWriter.add_hparams` creates a second run.",
+)
+def _() -> object:
+    from tensorboard.backend.event_processing import event_accumulator
+    from torch.utils.tensorboard import SummaryWriter
+
+    with folder() as place:
+        for purge, steps in ((None, range(6)), (3, [3])):
+            writer = SummaryWriter(place, purge_step=purge)
+            for step in steps:
+                writer.add_scalar("a", step, step)
+            writer.close()
+        events = event_accumulator.EventAccumulator(str(place))
+        logging.disable()
+        events.Reload()
+        logging.disable(logging.NOTSET)
+        seen = [scalar.step for scalar in events.Scalars("a")]
+        writer.add_hparams({"lr": 0.1}, {"accuracy": 1.0})
+        writer.close()
+        runs = [path for path in place.iterdir() if path.is_dir()]
+    assert seen == [0, 1, 2, 3] and len(runs) == 1
+    return f"steps {seen} of 0 to 5 and 3, and a folder of a second run"
+
+
+@claim(
+    "optuna",
+    "docs/tricks/sweep.md",
+    "If Optuna refuses the edit, such as other choices of a setting",
+)
+@claim(
+    "optuna",
+    "docs/tricks/sweep.md",
+    "A choice is a number, a text, `True`, `False` or `None`, but no list.",
+)
+def _() -> object:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    study = optuna.create_study()
+    for high in (1.0, 2.0):
+        study.optimize(lambda trial, h=high: trial.suggest_float("a", 0, h), 1)
+    study.optimize(lambda trial: bool(trial.suggest_categorical("b", [1, None])), 1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        study.optimize(lambda trial: len(trial.suggest_categorical("c", [[1]])), 1)
+    assert "should be a tuple of None, bool, int, float and str" in str(
+        caught[0].message
+    )
+    other = [1, 2]
+    return raised(
+        lambda: study.optimize(
+            lambda trial: bool(trial.suggest_categorical("b", other)), 1
+        ),
+        ValueError,
+    )
+
+
+@claim(
+    "optuna",
+    "docs/tricks/sweep.md",
+    "Newer versions remove it after 30 seconds.",
+)
+@claim(
+    "optuna",
+    "docs/tricks/sweep.md",
+    "The `MedianPruner` ends a trial whose metric is below the median of the others at the same "
+    "epoch.",
+)
+def _() -> object:
+    import inspect
+
+    import optuna
+
+    lock = optuna.storages.journal.JournalFileSymlinkLock
+    grace = inspect.signature(lock).parameters["grace_period"].default
+    assert grace == 30
+    study = optuna.create_study(
+        direction="maximize", pruner=optuna.pruners.MedianPruner(n_startup_trials=2)
+    )
+
+    def trial_of(value: float) -> bool:
+        trial = study.ask()
+        trial.report(value, 1)
+        pruned = trial.should_prune()
+        study.tell(trial, value)
+        return pruned
+
+    seen = [trial_of(value) for value in (0.2, 0.6, 0.8, 0.5)]
+    assert seen == [False, False, False, True], seen
+    return f"{grace} s; after 0.2, 0.6 and 0.8, a value of 0.5 is pruned"
+
+
+@claim(
+    "optuna",
+    "docs/tricks/sweep.md",
+    "A trial fails if its loss is not finite",
+)
+def _() -> object:
+    import optuna
+
+    study = optuna.create_study()
+    study.optimize(lambda trial: float("nan"), 1)
+    assert study.trials[0].state.name == "FAIL"
+    return "a value of NaN is a failed trial"
+
+
+@claim(
+    "wandb",
+    "docs/tricks/wandb.md",
+    "The default is `online` after `wandb login`, else `offline`.",
+)
+def _() -> object:
+    with folder() as place:
+        done = python(
+            f"""
+            import os
+            os.chdir({str(place)!r})
+            import wandb
+            wandb.init()
+            """,
+            WANDB_API_KEY="",
+            HOME=str(place),
+            WANDB_BASE_URL="http://127.0.0.1:9",
+        )
+    assert done.returncode
+    return (
+        "without a key and a mode, W&B itself ends: "
+        + done.stderr.splitlines()[-1][:70]
+    )
+
+
+@claim(
+    "matplotlib",
+    "docs/tricks/plots.md",
+    "The figures do not use pyplot, which would keep all figures in memory and might need a screen.",
+)
+def _() -> object:
+    seen = printed("""
+        import gc, sys, weakref
+        from matplotlib.figure import Figure
+        plain = weakref.ref(Figure())
+        gc.collect()
+        assert "matplotlib.pyplot" not in sys.modules
+        import matplotlib
+        matplotlib.use("agg")
+        from matplotlib import pyplot
+        kept = weakref.ref(pyplot.figure())
+        gc.collect()
+        print(plain() is None, kept() is None)
+    """)
+    assert seen == "True False"
+    return "a figure of pyplot is still alive"
+
+
+@claim(
+    "matplotlib",
+    "docs/tricks/metrics.md",
+    "Letters that the font lacks, such as Chinese ones, are boxes.",
+)
+def _() -> object:
+    from matplotlib.figure import Figure
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        figure = Figure()
+        figure.text(0, 0, "\N{CJK UNIFIED IDEOGRAPH-53F6}")
+        figure.savefig(io.BytesIO())
+    assert caught
+    return str(caught[0].message)[:80]
