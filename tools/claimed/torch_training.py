@@ -4,11 +4,12 @@ import contextlib
 import io
 import signal
 import warnings
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from claimed.claim import claim, in_source, printed, python, raised
+from claimed.claim import claim, folder, in_source, printed, python, raised
 
 
 @claim(
@@ -805,3 +806,144 @@ def _() -> object:
         trained = torch.equal(layer(x), first)
     assert trained
     return f"weights are cached: {trained}, and without gradients: {cached}"
+
+
+@claim(
+    "torch torchvision",
+    "docs/tricks/l1.md",
+    "The sum of absolute weights is large: 231,000 for a new ResNet-18, beside a loss of about 7.",
+)
+@claim(
+    "torch torchvision",
+    "docs/tricks/summary.md",
+    "In float32, 128 images of `resnet50` keep 11 GB",
+)
+def _() -> object:
+    from torchvision import models
+
+    weights = [p for p in models.resnet18().parameters() if p.ndim > 1]
+    total = sum(weight.abs().sum().item() for weight in weights)
+    kept = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage._cdata] = storage
+        return tensor
+
+    with torch.device("meta"):
+        model = models.resnet50()
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            model(torch.zeros(128, 3, 224, 224))
+    size = sum(storage.nbytes() for storage in kept.values()) / 1e9
+    assert abs(total - 231_000) < 1000 and 10.5 < size < 11.5, (total, size)
+    return f"{total:,.0f}, and {size:.1f} GB"
+
+
+@claim(
+    "torch",
+    "docs/tricks/schedule.md",
+    "`onecycle` | half a cosine from 1/25 to 1, and one to 1/250,000",
+)
+def _() -> object:
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], momentum=0.9)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1.0, total_steps=100)
+    rates = [optimizer.param_groups[0]["lr"]]
+    for _ in range(99):
+        optimizer.step()
+        scheduler.step()
+        rates.append(optimizer.param_groups[0]["lr"])
+    seen = rates[0], max(rates), rates[-1]
+    assert all(
+        abs(a / b - 1) < 1e-6 for a, b in zip(seen, (0.04, 1, 4e-6), strict=True)
+    )
+    return seen
+
+
+@claim(
+    "torch",
+    "docs/tricks/compile.md",
+    "torch needs a C++ compiler (`g++`, or `CXX`) on a CPU",
+)
+def _() -> object:
+    with folder() as place:
+        done = python(
+            """
+            import torch
+            torch.compile(lambda x: x.sin() + 1)(torch.ones(9))
+            """,
+            PATH=str(place),
+            CXX="",
+            TORCHINDUCTOR_CACHE_DIR=str(place),
+        )
+    assert "compiler" in done.stderr.lower(), done.stderr[-500:]
+    return next(line for line in done.stderr.splitlines() if "ompiler" in line)[:100]
+
+
+# Read in the sources, as the statements need a GPU.
+
+
+@claim(
+    "torch",
+    "template/**/compilation.py.jinja",
+    "Triton compiles for Volta GPUs and later.",
+)
+def _() -> object:
+    return in_source(
+        "torch._inductor.exc", "Triton only supports devices of CUDA Capability >= 7.0"
+    )
+
+
+@claim("torch", "template/**/amp.py.jinja", "torch checks the current device.")
+def _() -> object:
+    return in_source(
+        "torch.cuda",
+        "device = torch.cuda.current_device() if "
+        "torch.cuda.get_device_properties(device).major >= 8",
+    )
+
+
+@claim(
+    "torch",
+    "template/**/task.py.jinja",
+    "F.cross_entropy on maps adds up in any order on CUDA.",
+)
+def _() -> object:
+    return in_source(
+        "torch", "* :class:`torch.nn.NLLLoss` when called on a CUDA tensor"
+    )
+
+
+@claim(
+    "torch",
+    "template/**/activation_checkpointing.py.jinja",
+    "torch does not restore the random state of MPS: dropout would differ.",
+)
+def _() -> object:
+    assert not hasattr(torch.mps, "_initialized")
+    return in_source(
+        "torch.utils.checkpoint", 'getattr(device_module, "_initialized", False)'
+    )
+
+
+@claim(
+    "torch",
+    "docs/guides/memory.md",
+    "try `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py`.",
+)
+def _() -> object:
+    library = Path(torch.__file__).parent / "lib" / "libc10_cuda.so"
+    advice = b"try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+    assert advice in library.read_bytes()
+    return advice.decode()
+
+
+@claim(
+    "torch",
+    "docs/tricks/pretrained.md",
+    "Without internet access, put the file that the error names into `hub/checkpoints` below "
+    "`TORCH_HOME` (`~/.cache/torch`).",
+)
+def _() -> object:
+    seen = printed("import torch; print(torch.hub.get_dir())", TORCH_HOME="/a")
+    assert seen == "/a/hub"
+    return in_source("torch.hub", 'DEFAULT_CACHE_DIR = "~/.cache"')
