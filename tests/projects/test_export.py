@@ -82,7 +82,7 @@ def test_the_code_of_the_readme_predicts_as_the_project(tmp_path, zygote, folder
     exif = Image.Exif()
     exif[ExifTags.Base.Orientation] = 6
     photo = tmp_path / "large.jpg"
-    drawing.resize((1600, 1200)).convert("RGB").save(photo, exif=exif)
+    drawing.resize((1200, 1200)).convert("RGB").save(photo, exif=exif)
     transparent = tmp_path / "drawing.png"
     drawing.putalpha(99)  # In part.
     drawing.save(transparent)
