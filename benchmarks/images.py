@@ -6,7 +6,8 @@ import io
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +20,9 @@ import torchvision
 from loop import train_epoch
 from measure import Row, import_train, interleave, render
 from PIL import Image
+from torch.utils.data import DataLoader
+from torchvision.datasets import ImageFolder
+from torchvision.transforms import v2
 
 IMAGES = 10_240
 BATCH = 128
@@ -28,6 +32,9 @@ MOST_SHARE = 0.05
 """The largest share of a training step that its images may take."""
 PHOTOS = 256
 PHOTO_SIZE = (500, 375)
+LARGE_PHOTOS = 16
+LARGE_PHOTO_SIZE = (4032, 3024)
+"""As from phones."""
 REPETITIONS = 7
 
 
@@ -45,8 +52,12 @@ def measure_images() -> Iterator[Row]:
         train = import_train(project)
         yield from compare_small(train, import_train(single), Path(directory))
         photos = Path(directory, "photos")
-        write_photos(photos)
+        write_photos(photos, PHOTO_SIZE, {"train": PHOTOS, "val": 2})
         yield from compare_photos(train, project, photos)
+        photos = Path(directory, "large_photos")
+        counts = {"train": LARGE_PHOTOS, "val": LARGE_PHOTOS}
+        write_photos(photos, LARGE_PHOTO_SIZE, counts)
+        yield from compare_large_photos(train, photos)
 
 
 def compare_small(
@@ -73,7 +84,9 @@ def compare_small(
         for images, _ in run.train_loader:
             run.data.augment(images, run.data.augment.draw(len(images)))
 
-    (times,) = interleave([[augment_all, partial(read_all, plain)]], REPETITIONS)
+    (times,) = interleave(
+        [[augment_all, partial(read_all, plain.train_loader)]], REPETITIONS
+    )
     yield Row(
         "images of 32 x 32, whole batches / one by one",
         f"{IMAGES / times.ours:,.0f}/s",
@@ -111,13 +124,15 @@ def compare_photos(train: ModuleType, project: Path, photos: Path) -> Iterator[R
 
     yield photo_row("photos, decoded", read_files, with_pillow(read_files))
     folder = begin(train, photos.parent / "folder", data="folder", data_dir=photos)
-    read = partial(read_all, folder)
+    read = partial(read_all, folder.train_loader)
     yield photo_row("photos, decoded and cropped", read, with_pillow(read))
     stored = photos.parent / "stored"
     command = [sys.executable, "convert.py", stored, "--data", "folder", "--data-dir"]
     subprocess.run([*command, photos], cwd=project, check=True, capture_output=True)
     hdf5 = begin(train, photos.parent / "hdf5", data="hdf5", data_dir=stored)
-    yield photo_row("photos, hdf5", partial(read_all, hdf5), read, "folder")
+    yield photo_row(
+        "photos, hdf5", partial(read_all, hdf5.train_loader), read, "folder"
+    )
     sizes = [size_of(directory) for directory in (stored, photos)]
     yield Row(
         "photos on the disk, hdf5 / folder",
@@ -126,18 +141,47 @@ def compare_photos(train: ModuleType, project: Path, photos: Path) -> Iterator[R
     )
 
 
+def compare_large_photos(train: ModuleType, photos: Path) -> Iterator[Row]:
+    """Decodes photos of phones at a smaller scale, and with all pixels."""
+    options = {"data": "folder", "data_dir": photos}
+    scaled = begin(train, photos.parent / "scaled", **options)
+    whole = begin(train, photos.parent / "whole", **options)
+    for prepared in (whole.data.train, whole.data.val):
+        prepared.dataset.decode_size = None
+    size = whole.data.preprocessing.crop_size
+    transforms = {
+        "train": v2.RandomResizedCrop(size, scale=(0.35, 1.0)),
+        "val": v2.Compose([v2.Resize(size), v2.CenterCrop(size)]),
+    }
+    for split, transform in transforms.items():
+        ours, reference = (getattr(run, f"{split}_loader") for run in (scaled, whole))
+        plain = ImageFolder(photos / split, v2.Compose([v2.ToImage(), transform]))
+        for name, loader in {
+            "all pixels": reference,
+            "ImageFolder": DataLoader(plain, BATCH),
+        }.items():
+            yield photo_row(
+                f"photos of 12 megapixels, {split}",
+                partial(read_all, ours),
+                partial(read_all, loader),
+                name,
+                LARGE_PHOTOS,
+            )
+
+
 def photo_row(
     name: str,
     ours: Callable[[], None],
     reference: Callable[[], None],
     of_reference: str = "Pillow",
+    photos: int = PHOTOS,
 ) -> Row:
     """Returns how many photos come in a second."""
     (times,) = interleave([[ours, reference]], REPETITIONS)
     return Row(
         f"{name} / {of_reference}",
-        f"{PHOTOS / times.ours:,.0f}/s",
-        f"{PHOTOS / times.reference:,.0f}/s",
+        f"{photos / times.ours:,.0f}/s",
+        f"{photos / times.reference:,.0f}/s",
         f"{1 / times.ratio:.2f}",
         f"{1 / times.cpu_ratio:.2f}",
     )
@@ -169,21 +213,26 @@ def begin(train: ModuleType, directory: Path, **options: Any) -> Any:
         return train.make_run(settings)
 
 
-def read_all(run: Any) -> None:
-    """Reads all training images of an epoch, uint8 as they come."""
-    for _ in run.train_loader:
+def read_all(loader: Iterable[Any]) -> None:
+    """Reads all images of an epoch, uint8 as they come."""
+    for _ in loader:
         pass
 
 
-def write_photos(directory: Path) -> None:
-    """Writes JPEG files that take about as long to decode as photos: smooth, with noise."""
+def write_photos(
+    directory: Path, size: tuple[int, int], counts: Mapping[str, int]
+) -> None:
+    """Writes JPEG files that take about as long to decode as photos: smooth, with noise.
+
+    Args:
+        counts: photos of each split.
+    """
     rng = np.random.default_rng(0)
-    for index in range(PHOTOS + 2):
-        split = "train" if index < PHOTOS else "val"
+    for index, split in enumerate(Counter(counts).elements()):
         folder = directory / split / str(index % 2)
         folder.mkdir(parents=True, exist_ok=True)
         coarse = Image.fromarray(rng.integers(256, size=(12, 16, 3), dtype=np.uint8))
-        smooth = np.asarray(coarse.resize(PHOTO_SIZE, Image.Resampling.BICUBIC))
+        smooth = np.asarray(coarse.resize(size, Image.Resampling.BICUBIC))
         noisy = smooth + rng.normal(0, 8, smooth.shape)
         photo = Image.fromarray(noisy.clip(0, 255).astype(np.uint8))
         photo.save(folder / f"{index}.jpg", quality=90)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from leaf_diseases.data.image_files import describe_files, read_image
 from leaf_diseases.errors import UserError
-from PIL import ExifTags, Image
+from PIL import ExifTags, Image, ImageOps
 from test_image_files import photo
 
 
@@ -92,6 +92,42 @@ def test_the_largest_value_of_dark_images_is_said(
     largest = "255" if kind == "colour" else "60"
     white = "4,095" if kind == 12 else "65,535"
     assert f"their largest value is {largest} of {white}, in {path}" in line
+
+
+@pytest.mark.parametrize("size", [(1000, 1400), (1403, 1001)])
+@pytest.mark.parametrize("kind", ["RGB", "L", "CMYK", "progressive", "4:2:0", "MPO"])
+def test_large_jpegs_are_upright_and_whole_at_every_scale(
+    tmp_path: Path, kind: str, size: tuple[int, int]
+) -> None:
+    """As Pillow decodes and resizes all pixels."""
+    large = photo(kind if kind in ("L", "CMYK") else "RGB")
+    large = large.resize(size, Image.Resampling.BICUBIC)
+    options: dict[str, Any] = {"quality": 95, "subsampling": 2 * (kind == "4:2:0")}
+    options |= {"progressive": kind == "progressive"}
+    if kind == "MPO":
+        options = {"format": "MPO", "save_all": True, "append_images": [large]}
+    path, exif = tmp_path / "large.jpg", Image.Exif()
+    for orientation in (1, 3, 6):
+        exif[ExifTags.Base.Orientation] = orientation
+        large.save(path, exif=exif, **options)
+        with Image.open(path) as image:
+            upright = ImageOps.exif_transpose(image).convert("RGB")
+        for scale, least in {1: 501, 2: 500, 4: 250, 8: 125}.items():
+            found = read_image(path, least)
+            width, height = (-(-side // scale) for side in upright.size)
+            assert found.shape == (3, height, width)
+            small = np.asarray(upright.resize((width, height), Image.Resampling.BOX))
+            pixels = found.movedim(0, -1).numpy()
+            assert np.abs(pixels - small.astype(np.float32)).mean() < 1.5
+
+
+def test_a_large_jpeg_that_ends_early_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "large.jpg"
+    photo().resize((1200, 1200)).save(path)
+    path.write_bytes(path.read_bytes()[:-2000])
+    for least in (150, None):
+        with pytest.raises(UserError, match="large.jpg is no readable.* truncated"):
+            read_image(path, least)
 
 
 @pytest.mark.parametrize("mode", ["I", "F"])
