@@ -67,8 +67,7 @@ def test_models_can_be_exported(part, tmp_path, zygote):
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("name", ["drawing.png", "photo.jpg"])
-def test_the_code_of_the_readme_predicts_as_the_project(tmp_path, zygote, folder, name):
+def test_the_code_of_the_readme_predicts_as_the_project(tmp_path, zygote, folder):
     """In a directory of its own, without a line of the project."""
     subset = Subset.of("folders", "predict", "export")
     project, run = render_subset(tmp_path / "project", subset), tmp_path / "run"
@@ -79,27 +78,27 @@ def test_the_code_of_the_readme_predicts_as_the_project(tmp_path, zygote, folder
     ):
         result = zygote.run(project, *command)
         assert (result.returncode, result.stderr) == (0, ""), result.stderr
-    image = tmp_path / name
     drawing = Image.open(folder / "val" / "a" / "0.png")
-    if name == "drawing.png":
-        drawing.putalpha(99)  # Transparent in part.
-        drawing.save(image)
-    else:
-        exif = Image.Exif()
-        exif[ExifTags.Base.Orientation] = 6
-        drawing.resize((1600, 1200)).convert("RGB").save(image, exif=exif)
-    options = ("--weights", run / "best.pt", "--format", "json")
-    predicted = json.loads(zygote.run(project, "predict.py", image, *options).stdout)
-    best = predicted["predictions"][0]
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    photo = tmp_path / "large.jpg"
+    drawing.resize((1200, 1200)).convert("RGB").save(photo, exif=exif)
+    transparent = tmp_path / "drawing.png"
+    drawing.putalpha(99)  # In part.
+    drawing.save(transparent)
     readme = (project / "README.md").read_text("utf-8")
     codes = re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
     with_onnx, with_torch = (
         code for code in codes if "best.onnx" in code or "best.pt2" in code
     )
-    program = with_onnx.replace('"photo.jpg"', repr(str(image)))
-    program += f"import torch\n{with_torch}print(float(probabilities.max()))\n"
-    said = call(sys.executable, "-c", program, cwd=run).split()
-    name, *probabilities = said
-    assert name == best["class"]
-    expected = pytest.approx(best["probability"], abs=0.01)
-    assert [float(value) for value in probabilities] == [expected, expected]
+    options = ("--weights", run / "best.pt", "--format", "json")
+    for image in (transparent, photo):
+        result = zygote.run(project, "predict.py", image, *options)
+        best = json.loads(result.stdout)["predictions"][0]
+        program = with_onnx.replace('"photo.jpg"', repr(str(image)))
+        program += f"import torch\n{with_torch}print(float(probabilities.max()))\n"
+        said = call(sys.executable, "-c", program, cwd=run).split()
+        name, *probabilities = said
+        assert name == best["class"]
+        expected = pytest.approx(best["probability"], abs=0.01)
+        assert [float(value) for value in probabilities] == [expected, expected]

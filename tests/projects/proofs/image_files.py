@@ -107,7 +107,7 @@ def test_large_jpegs_are_upright_and_whole_at_every_scale(
     if kind == "MPO":
         options = {"format": "MPO", "save_all": True, "append_images": [large]}
     path, exif = tmp_path / "large.jpg", Image.Exif()
-    for orientation in range(1, 9):
+    for orientation in (1, 3, 6):
         exif[ExifTags.Base.Orientation] = orientation
         large.save(path, exif=exif, **options)
         with Image.open(path) as image:

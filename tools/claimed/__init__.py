@@ -1,0 +1,1 @@
+"""Tests of statements about other libraries, by library."""
