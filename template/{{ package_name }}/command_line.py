@@ -128,7 +128,12 @@ def group_flags(arguments: type[BaseModel], default: BaseModel) -> Any:
 def explain(error: ValidationError) -> str:
     """Returns one line for invalid values: each with its name and its rule."""
     faults = [
-        (*map(str, fault["loc"]), fault["msg"].removeprefix("Value error, "))
+        (
+            *map(str, fault["loc"][:1]),
+            # Of a union, pydantic also names the type.
+            *(str(part) for part in fault["loc"][1:] if isinstance(part, int)),
+            fault["msg"].removeprefix("Value error, "),
+        )
         for fault in error.errors()
     ]
     return "; ".join(map(": ".join, faults))

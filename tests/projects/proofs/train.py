@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def test_values_beyond_bounds_are_refused(capsys: pytest.CaptureFixture[str]) ->
         with pytest.raises(SystemExit) as stopped:
             tyro.cli(Settings, args=[f"--{name.replace('_', '-')}", str(value)])
         assert stopped.value.code == 2
-        assert f" {name} " in capsys.readouterr().err
+        assert re.search(rf"\b{name}\b", capsys.readouterr().err)
 
 
 def test_runs_begun_at_once_have_their_own_directories(settings: Settings) -> None:

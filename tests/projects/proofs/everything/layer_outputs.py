@@ -26,12 +26,13 @@ CALLED = {"conv": MAPS, "norm": MAPS, "relu": MAPS, "head": (2,), "softmax": (2,
         ((2, 5), ()),
     ],
 )
+@pytest.mark.parametrize("size", [(64, 64), (7, 7)])
 def test_means_are_over_positions(
-    shape: tuple[int, ...], positions: tuple[int, ...]
+    shape: tuple[int, ...], positions: tuple[int, ...], size: tuple[int, int]
 ) -> None:
     outputs = torch.rand(shape)
     expected = outputs.mean(positions) if positions else outputs
-    assert torch.equal(mean_over_positions(outputs), expected)
+    assert torch.equal(mean_over_positions(outputs, size), expected)
     assert expected.shape == (2, 5)
 
 
@@ -47,4 +48,4 @@ def test_means_are_over_positions(
 def test_other_names_are_refused(name: str, tries: str) -> None:
     message = f"no layer {name} with .* try --layers {tries}"
     with pytest.raises(UserError, match=message):
-        record_outputs(Network(), (name,), list(CALLED), pool=True)
+        record_outputs(Network(), (name,), list(CALLED))
