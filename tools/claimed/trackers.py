@@ -5,6 +5,8 @@ import logging
 import re
 import subprocess
 import sys
+import textwrap
+import time
 import warnings
 from pathlib import Path
 
@@ -336,3 +338,67 @@ def _() -> object:
         figure.savefig(io.BytesIO())
     assert caught
     return str(caught[0].message)[:80]
+
+
+@claim(
+    "wandb",
+    "docs/tricks/wandb.md",
+    "The client also sends the command, the printed lines, the state of the Git repository and the "
+    "load of the machine. `WANDB_CONSOLE=off` removes the printed lines, and "
+    "`WANDB_DISABLE_GIT=true` the repository.",
+)
+def _() -> object:
+    code = """
+        import pathlib, subprocess, sys, wandb
+        place = pathlib.Path(sys.argv[0] or ".")
+        run = wandb.init(mode="offline")
+        print("a printed line")
+        run.finish()
+        [file] = pathlib.Path("wandb").glob("offline-run-*/*.wandb")
+        data = file.read_bytes()
+        print(b"a printed line" in data, b"git@example.org" in data, file=sys.stderr)
+    """
+    seen = []
+    for options in ({}, {"WANDB_CONSOLE": "off", "WANDB_DISABLE_GIT": "true"}):
+        with folder() as place:
+            git = ["git", "-C", place]
+            who = ["-c", "user.name=me", "-c", "user.email=me@localhost"]
+            subprocess.run([*git, "init", "--quiet"], check=True)
+            subprocess.run(
+                [*git, "remote", "add", "origin", "git@example.org:a/b"], check=True
+            )
+            commit = ["commit", "--quiet", "--allow-empty", "-m", "a"]
+            subprocess.run([*git, *who, *commit], check=True)
+            change = f"import os; os.chdir({str(place)!r})\n"
+            done = python(
+                change + textwrap.dedent(code), WANDB_SILENT="true", **options
+            )
+        seen.append(done.stderr.strip().splitlines()[-1])
+    assert seen == ["True True", "False False"], seen
+    return "the line and the remote are in the file, and are not with both variables"
+
+
+@claim(
+    "wandb",
+    "docs/tricks/wandb.md",
+    "`kill -9` loses the last rows of an offline file, which W&B writes in blocks of 32 KiB: a short "
+    "run loses all.",
+)
+def _() -> object:
+    sizes = []
+    for rows in (3, 400):
+        with folder() as place:
+            python(f"""
+                import os, time, wandb
+                os.chdir({str(place)!r})
+                run = wandb.init(mode="offline")
+                for step in range({rows}):
+                    run.log({{"score": step}})
+                time.sleep(5)
+                os.kill(os.getpid(), 9)
+            """)
+            time.sleep(3)
+            [file] = (place / "wandb").glob("offline-run-*/*.wandb")
+            sizes.append(file.stat().st_size)
+    assert sizes[0] < 100 and sizes[1] and sizes[1] % 2**15 == 0, sizes
+    return f"after 3 and 400 rows, the files have {sizes} bytes"
