@@ -52,7 +52,7 @@ def repository(place: Path, **files: str) -> Path:
 
 
 @claim(
-    "torch-tricks",
+    "git",
     "docs/command-line.md",
     "A changed file is marked `assume-unchanged` or `skip-worktree`: git does not see your edits.",
 )
@@ -68,7 +68,7 @@ def _() -> object:
 
 
 @claim(
-    "torch-tricks",
+    "git",
     "generator/torch_tricks/git.py",
     "A bare repository can be committed as files in another repository. Its configuration could make "
     "git run programs. A `.git` folder cannot be committed.",
@@ -95,7 +95,7 @@ def _() -> object:
 
 
 @claim(
-    "torch-tricks",
+    "git",
     "generator/torch_tricks/git.py",
     "Exit code of git for an unknown option.",
 )
@@ -106,7 +106,7 @@ def _() -> object:
 
 
 @claim(
-    "torch-tricks",
+    "git",
     "docs/command-line.md",
     "A file that is not text stays yours; `git checkout --theirs FILE` takes the template's",
 )
@@ -126,12 +126,12 @@ def _() -> object:
 
 
 @claim(
-    "torch-tricks",
+    "git",
     "generator/torch_tricks/merging.py",
     "New files are staged: the undo command removes them, and `git stash` includes them.",
 )
 @claim(
-    "torch-tricks",
+    "git",
     "docs/command-line.md",
     "It restores all files, also if the change was killed halfway. Untracked files stay.",
 )
@@ -292,7 +292,7 @@ def _() -> object:
 
 
 @claim(
-    "torch-tricks",
+    "Linux",
     "docs/guides/docker.md",
     "Linux drops SIGTERM for a PID 1 that does not handle it, and the container then runs until "
     "SIGKILL.",
@@ -312,7 +312,7 @@ def _() -> object:
 
 
 @claim(
-    "torch-tricks",
+    "Python",
     "docs/resuming.md",
     "If `main()` runs in a thread, Python cannot catch signals, and the run prints this.",
 )
@@ -328,7 +328,7 @@ def _() -> object:
 
 
 @claim(
-    "torch-tricks",
+    "Python",
     "docs/recipes/debugging.md",
     "`python -O` removes assertions.",
 )
@@ -338,7 +338,7 @@ def _() -> object:
 
 
 @claim(
-    "torch-tricks",
+    "Linux",
     "generator/torch_tricks/measuring/training.py",
     "Linux counts in KiB.",
 )
@@ -357,7 +357,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
 @claim(
-    "torch-tricks",
+    "Python",
     "docs/guides/docker.md",
     "`pip freeze --exclude-editable > requirements.txt`",
 )
@@ -387,7 +387,7 @@ def _() -> object:
 
 
 @claim(
-    "torch-tricks",
+    "Linux",
     "docs/guides/docker.md",
     "`ENTRYPOINT python train.py` starts a shell as PID 1, which does not pass SIGTERM on.",
 )
@@ -403,7 +403,7 @@ def _() -> object:
 
 
 @claim(
-    "torch-tricks",
+    "Linux",
     "docs/resuming.md",
     "SIGHUP | a terminal that closes; ignored under `nohup` | 129",
 )
@@ -416,7 +416,7 @@ def _() -> object:
 
 
 @claim(
-    "torch-tricks",
+    "Python",
     "docs/recipes/environment.md",
     "The order of a `set` of strings differs between Python processes, unless `PYTHONHASHSEED` is in "
     "the environment *when Python starts*.",
@@ -433,7 +433,7 @@ def _() -> object:
 
 
 @claim(
-    "torch-tricks",
+    "Python",
     "docs/recipes/data.md",
     "`os.cpu_count()` counts the CPUs of the machine, but a container or a scheduler may give you "
     "only two.",

@@ -151,7 +151,7 @@ def _() -> object:
 def _() -> object:
     from mlflow.environment_variables import MLFLOW_DISABLE_TELEMETRY as variable
 
-    assert variable.defined is not True and variable.default is False
+    assert variable.default is False
     return str(variable)
 
 
