@@ -248,6 +248,12 @@ def _() -> object:
     "The `MedianPruner` ends a trial whose best metric so far is worse than the median of the "
     "finished trials at the same epoch.",
 )
+@claim(
+    "optuna",
+    "template/**/readme_section.md.jinja",
+    "Later ones end early if their best metric so far is worse than the median of the finished "
+    "trials at the same epoch.",
+)
 def _() -> object:
     import inspect
 
