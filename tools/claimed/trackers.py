@@ -5,7 +5,6 @@ import logging
 import re
 import subprocess
 import sys
-import textwrap
 import time
 import warnings
 from pathlib import Path
@@ -355,32 +354,37 @@ def _() -> object:
 )
 def _() -> object:
     code = """
-        import pathlib, subprocess, sys, wandb
-        place = pathlib.Path(sys.argv[0] or ".")
+        import os, sys, wandb
+        os.chdir(sys.argv[1])
         run = wandb.init(mode="offline")
         print("a printed line")
         run.finish()
-        [file] = pathlib.Path("wandb").glob("offline-run-*/*.wandb")
-        data = file.read_bytes()
-        print(b"a printed line" in data, b"git@example.org" in data, file=sys.stderr)
     """
     seen = []
     for options in ({}, {"WANDB_CONSOLE": "off", "WANDB_DISABLE_GIT": "true"}):
         with folder() as place:
-            git = ["git", "-C", place]
-            who = ["-c", "user.name=me", "-c", "user.email=me@localhost"]
-            subprocess.run([*git, "init", "--quiet"], check=True)
-            subprocess.run(
-                [*git, "remote", "add", "origin", "git@example.org:a/b"], check=True
-            )
-            commit = ["commit", "--quiet", "--allow-empty", "-m", "a"]
-            subprocess.run([*git, *who, *commit], check=True)
-            change = f"import os; os.chdir({str(place)!r})\n"
-            done = python(
-                change + textwrap.dedent(code), WANDB_SILENT="true", **options
-            )
-        seen.append(done.stderr.strip().splitlines()[-1])
-    assert seen == ["True True", "False False"], seen
+            git = [
+                "git",
+                "-C",
+                place,
+                "-c",
+                "user.name=me",
+                "-c",
+                "user.email=me@localhost",
+            ]
+            commit = "commit --quiet --allow-empty -m a"
+            for command in (
+                "init --quiet",
+                "remote add origin git@example.org:a/b",
+                commit,
+            ):
+                subprocess.run([*git, *command.split()], check=True)
+            python(code.replace("sys.argv[1]", repr(str(place))), **options)
+            time.sleep(5)  # The service writes the last block when it ends.
+            [file] = (place / "wandb").glob("offline-run-*/*.wandb")
+            data = file.read_bytes()
+        seen.append((b"a printed line" in data, b"git@example.org" in data))
+    assert seen == [(True, True), (False, False)], seen
     return "the line and the remote are in the file, and are not with both variables"
 
 
