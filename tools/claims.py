@@ -9,11 +9,14 @@ exits with code 1 if one no longer holds. `NOT_RUN` lists statements that need a
 a network.
 """
 
+import functools
 import importlib
+import importlib.metadata
 import pkgutil
+import platform
+import subprocess
 import sys
 import traceback
-from importlib.metadata import version
 
 import claimed
 from claimed.claim import CLAIMS
@@ -23,8 +26,20 @@ for module in pkgutil.iter_modules(claimed.__path__):
     importlib.import_module(f"claimed.{module.name}")
 
 
+def version(name: str) -> str:
+    """Returns the version of a distribution, or of git, Python or Linux."""
+    if name == "git":
+        return subprocess.check_output(["git", "version"], text=True).split()[2]
+    if name == "Python":
+        return platform.python_version()
+    if name == "Linux":
+        return platform.release()
+    return importlib.metadata.version(name)
+
+
 def main(words_asked: list[str]) -> int:
     """Tests the statements whose file, quote or library contains one of the words."""
+    run = functools.cache(lambda test: test())  # Several statements may share a test.
     states = {"holds": 0, "WRONG": 0, "not run": 0}
 
     def asked(*texts: str) -> bool:
@@ -36,7 +51,7 @@ def main(words_asked: list[str]) -> int:
             continue
         versions = ", ".join(f"{n} {version(n)}" for n in each.libraries.split())
         try:
-            seen = each.test()
+            seen = run(each.test)
             state = "holds"
         except Exception as error:  # noqa: BLE001 - of any library
             state = "WRONG"

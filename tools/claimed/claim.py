@@ -21,7 +21,7 @@ class Claim:
     """A statement about a library, quoted from a file."""
 
     libraries: str
-    """Distributions, separated by spaces."""
+    """Distributions, or git, Python and Linux, separated by spaces."""
     file: str
     quote: str
     test: Callable[[], object]

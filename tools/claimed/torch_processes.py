@@ -306,3 +306,56 @@ def _() -> object:
     """)
     assert "is killed by signal: Killed" in done.stderr, done.stderr[-300:]
     return done.stderr.strip().splitlines()[-1][:100]
+
+
+@claim(
+    "torch",
+    "docs/several-processes.md",
+    "If a process fails or is killed, torchrun ends the others and restarts all, up to three times.",
+)
+@claim(
+    "torch",
+    "docs/guides/several-gpus.md",
+    "Write the output of each rank to a file: `torchrun --log-dir logs --redirects 3 ...`.",
+)
+def _() -> object:
+    with folder() as place:
+        (place / "a.py").write_text(
+            textwrap.dedent("""
+                import os, signal, time
+                attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
+                print("attempt", attempt, flush=True)
+                if os.environ["RANK"] == "1":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                time.sleep(60)
+            """)
+        )
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        options = ["--nproc-per-node=2", "--max-restarts=3", "--log-dir", place]
+        done = subprocess.run(
+            [*command, *options, "--redirects", "3", place / "a.py"],
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
+        logs = [path.read_text().strip() for path in place.rglob("0/stdout.log")]
+    attempts = [f"attempt {number}" for number in range(4)]
+    assert done.returncode and sorted(logs) == attempts, logs
+    return sorted(logs)
+
+
+@claim(
+    "torch",
+    "docs/tricks/seeding.md",
+    "Another machine, version of torch or number of threads sums in another order.",
+)
+def _() -> object:
+    seen = printed("""
+        import torch
+        x = torch.randn(10_000_001, generator=torch.Generator().manual_seed(0))
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            print(x.sum().item())
+    """).split()
+    assert seen[0] != seen[1]
+    return f"{seen[0]} with one thread, {seen[1]} with two"

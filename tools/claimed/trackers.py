@@ -5,6 +5,7 @@ import logging
 import re
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -149,7 +150,7 @@ def _() -> object:
 def _() -> object:
     from mlflow.environment_variables import MLFLOW_DISABLE_TELEMETRY as variable
 
-    assert variable.defined is not True and variable.default is False
+    assert variable.default is False
     return str(variable)
 
 
@@ -246,6 +247,12 @@ def _() -> object:
     "The `MedianPruner` ends a trial whose best metric so far is worse than the median of the "
     "finished trials at the same epoch.",
 )
+@claim(
+    "optuna",
+    "template/**/readme_section.md.jinja",
+    "Later ones end early if their best metric so far is worse than the median of the finished "
+    "trials at the same epoch.",
+)
 def _() -> object:
     import inspect
 
@@ -336,3 +343,72 @@ def _() -> object:
         figure.savefig(io.BytesIO())
     assert caught
     return str(caught[0].message)[:80]
+
+
+@claim(
+    "wandb",
+    "docs/tricks/wandb.md",
+    "The client also sends the command, the printed lines, the state of the Git repository and the "
+    "load of the machine. `WANDB_CONSOLE=off` removes the printed lines, and "
+    "`WANDB_DISABLE_GIT=true` the repository.",
+)
+def _() -> object:
+    code = """
+        import os, sys, wandb
+        os.chdir(sys.argv[1])
+        run = wandb.init(mode="offline")
+        print("a printed line")
+        run.finish()
+    """
+    seen = []
+    for options in ({}, {"WANDB_CONSOLE": "off", "WANDB_DISABLE_GIT": "true"}):
+        with folder() as place:
+            git = [
+                "git",
+                "-C",
+                place,
+                "-c",
+                "user.name=me",
+                "-c",
+                "user.email=me@localhost",
+            ]
+            commit = "commit --quiet --allow-empty -m a"
+            for command in (
+                "init --quiet",
+                "remote add origin git@example.org:a/b",
+                commit,
+            ):
+                subprocess.run([*git, *command.split()], check=True)
+            python(code.replace("sys.argv[1]", repr(str(place))), **options)
+            time.sleep(5)  # The service writes the last block when it ends.
+            [file] = (place / "wandb").glob("offline-run-*/*.wandb")
+            data = file.read_bytes()
+        seen.append((b"a printed line" in data, b"git@example.org" in data))
+    assert seen == [(True, True), (False, False)], seen
+    return "the line and the remote are in the file, and are not with both variables"
+
+
+@claim(
+    "wandb",
+    "docs/tricks/wandb.md",
+    "`kill -9` loses the last rows of an offline file, which W&B writes in blocks of 32 KiB: a short "
+    "run loses all.",
+)
+def _() -> object:
+    sizes = []
+    for rows in (3, 400):
+        with folder() as place:
+            python(f"""
+                import os, time, wandb
+                os.chdir({str(place)!r})
+                run = wandb.init(mode="offline")
+                for step in range({rows}):
+                    run.log({{"score": step}})
+                time.sleep(5)
+                os.kill(os.getpid(), 9)
+            """)
+            time.sleep(3)
+            [file] = (place / "wandb").glob("offline-run-*/*.wandb")
+            sizes.append(file.stat().st_size)
+    assert sizes[0] < 100 and sizes[1] and sizes[1] % 2**15 == 0, sizes
+    return f"after 3 and 400 rows, the files have {sizes} bytes"
