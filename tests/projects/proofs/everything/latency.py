@@ -50,9 +50,9 @@ def test_models_without_weights_are_measured(
 
     monkeypatch.setattr(latency, "build_model", build)
     latency.main(latency.Arguments(model="resnet18", **QUICK))
-    latency.main(latency.Arguments(model="resnet18", image_size=8, **QUICK))
+    latency.main(latency.Arguments(model="resnet18", image_size=(8, 16), **QUICK))
     assert sizes == [("resnet18", 1000, 224), ("resnet18", 1000, 8)]
-    assert "image_size 8" in capsys.readouterr().out
+    assert "height 8, width 16" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("options", [{}, {"weights": "model.pt", "model": "cnn"}])
