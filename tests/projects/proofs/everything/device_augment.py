@@ -30,7 +30,7 @@ def rectangles(found: Tensor) -> Tensor:
 
 def test_rectangles_are_those_of_torchvision() -> None:
     # So small that some rectangles do not fit, and torchvision draws them anew.
-    stored = torch.full((1500, 3, 6, 6), 255, dtype=torch.uint8)
+    stored = torch.full((1500, 3, 6, 9), 255, dtype=torch.uint8)
     augment = BatchAugment((0, 0), False, 1.0, COLOUR)
     found = rectangles(changed(augment, stored))
     assert found[1].max() < 6

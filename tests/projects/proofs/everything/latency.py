@@ -45,13 +45,13 @@ def test_models_without_weights_are_measured(
     sizes = []
 
     def build(name: str, outputs: int, example: Tensor) -> nn.Module:
-        sizes.append((name, outputs, example.shape[-1]))
+        sizes.append((name, outputs, *example.shape[-2:]))
         return networks.SmallCNN(outputs)
 
     monkeypatch.setattr(latency, "build_model", build)
     latency.main(latency.Arguments(model="resnet18", **QUICK))
     latency.main(latency.Arguments(model="resnet18", image_size=(8, 16), **QUICK))
-    assert sizes == [("resnet18", 1000, 224), ("resnet18", 1000, 8)]
+    assert sizes == [("resnet18", 1000, 224, 224), ("resnet18", 1000, 8, 16)]
     assert "height 8, width 16" in capsys.readouterr().out
 
 
