@@ -543,11 +543,13 @@ def make_weights(world: Path) -> None:
         "types": {"settings": [], "names": 3, "preprocessing": []},
         "no-model": config | {"settings": {}},
         "settings": config | {"settings": cnn | {"batch_size": "many"}},
-        "negative-size": config | {"preprocessing": preprocessing | {"crop_size": [-8, 8]}},
+        "negative-size": config
+        | {"preprocessing": preprocessing | {"crop_size": [-8, 8]}},
         "other-model": config
         | {
             "settings": cnn | {"model": "squeezenet1_1"},
-            "preprocessing": preprocessing | {"resize_size": [32, 32], "crop_size": [32, 32]},
+            "preprocessing": preprocessing
+            | {"resize_size": [32, 32], "crop_size": [32, 32]},
         },
         "no-such-model": config | {"settings": cnn | {"model": "nonsense"}},
         "other-classes": config | {"names": [*names, "d"]},

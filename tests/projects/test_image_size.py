@@ -10,8 +10,9 @@ from subsets import TASK, TASKS, TRICKS, Subset
 
 SIZE = ("--image-size", 16, 40)
 CHOSEN = {
-    *("evaluate", "predict", "features", "latency", "export", "hdf5", "errors", "metrics"),
-    *("device_augment", "augmentation", "mixup", "resume", "summary", "tensorboard"),
+    *("evaluate", "predict", "features", "latency", "export", "errors", "metrics"),
+    *("hdf5", "device_augment", "augmentation", "mixup", "resume", "summary"),
+    "tensorboard",
 }
 
 
