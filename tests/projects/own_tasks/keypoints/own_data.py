@@ -41,17 +41,19 @@ class PointFiles(FileImages):
         return image, draw_points(self.targets[index], *image.shape[1:])
 
 
-def make_images(count: int, size: int) -> ArrayImages:
+def make_images(count: int, size: Sequence[int]) -> ArrayImages:
     rng = np.random.default_rng(count)
-    pixels = rng.uniform(0, 100, (count, 3, size, size))
+    pixels = rng.uniform(0, 100, (count, 3, *size))
     targets = []
     for image in pixels:
-        points = rng.integers(2, size - 2, (2, 2)).tolist()
-        targets.append(draw_points(points, size, size))
+        points = rng.integers(2, min(size) - 2, (2, 2)).tolist()
+        targets.append(draw_points(points, *size))
         for channel, mask in zip((1, 0), targets[-1]):
             image[channel][mask.bool()] += 150
     return ArrayImages(torch.from_numpy(pixels).byte(), targets, [*POINTS])
 
 
-def open_own(_settings: Settings, size: int) -> tuple[ArrayImages, ArrayImages]:
+def open_own(
+    _settings: Settings, size: Sequence[int]
+) -> tuple[ArrayImages, ArrayImages]:
     return make_images(192, size), make_images(64, size)
