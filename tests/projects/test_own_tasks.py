@@ -94,7 +94,7 @@ Path("photos").mkdir()
 with open("list.csv", "w") as file:
     writer = csv.writer(file)
     writer.writerow(["path", "label"])
-    for index, (image, target) in enumerate(make_images(64, 16)):
+    for index, (image, target) in enumerate(make_images(64, (16, 16))):
         to_pil_image(image).save(f"photos/{{index:02}}.png")
         points = [m.nonzero().double().mean(0).flip(0) for m in target]
         label = "; ".join("%d %d" % tuple(point) for point in points)
