@@ -17,6 +17,7 @@ from leaf_diseases.models.pretrained import load_fitting
 from leaf_diseases.optim.layerwise import find_levels
 from leaf_diseases.settings import Settings, replace
 from test_timm_models import cache, saved
+from timm.layers import resample_abs_pos_embed
 
 
 @pytest.mark.parametrize(
@@ -120,6 +121,37 @@ def test_what_depends_on_the_size_of_images_is_resampled(
     assert ("resampled to the size of the images" in said) == bool(resampled)
     for own, weight in large.state_dict().items():
         torch.testing.assert_close(weight, torch.full_like(weight, 0.5), msg=own)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "grid"), [("test_vit", 64, (4, 8)), ("cait_xxs24_224", 32, (2, 4))]
+)
+def test_positions_are_resampled_to_a_height_and_width(
+    name: str, size: int, grid: tuple[int, int]
+) -> None:
+    small, large = (
+        build_model(f"timm:{name}", 6, torch.empty(1, 3, size, width))
+        for width in (size, 2 * size)
+    )
+    weights = small.state_dict()
+    before = weights["pos_embed"].normal_()
+    load_fitting(large, weights)
+    prefix = before.shape[1] - grid[0] ** 2
+    expected = resample_abs_pos_embed(before, grid, num_prefix_tokens=prefix)
+    assert torch.equal(large.state_dict()["pos_embed"], expected)
+
+
+def test_positions_of_an_unknown_grid_are_new(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    small, large = (
+        build_model("timm:crossvit_tiny_240", 6, torch.empty(1, 3, 240, width))
+        for width in (240, 480)
+    )
+    load_fitting(large, small.state_dict())
+    said = capsys.readouterr().out
+    assert "2 of another shape: pos_embed_0 " in said
+    assert "resampled" not in said
 
 
 @pytest.mark.usefixtures("cache")
