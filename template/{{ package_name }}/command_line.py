@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import field, make_dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import tyro
@@ -92,11 +93,18 @@ def parse_arguments(
     flags: dict[str, Any] = {}
     for name, value in vars(found).items():
         flags |= vars(value) if name.startswith("group_") else {name: value}
+    paths = {name: path for name, path in flags.items() if isinstance(path, Path)}
+    flags |= {name: expand_home(path) for name, path in paths.items()}
     try:
         return arguments(**flags)
     except ValidationError as error:
         tqdm.write(f"error: {explain(error)}", file=sys.stderr)
         sys.exit(2)
+
+
+def expand_home(path: str | Path) -> Path:
+    """Expands `~`, which bash leaves in `--data-dir=~/images`, as TOML does."""
+    return Path(os.path.expanduser(path))
 
 
 def group_flags(arguments: type[BaseModel], default: BaseModel) -> Any:
