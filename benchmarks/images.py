@@ -148,7 +148,7 @@ def compare_large_photos(train: ModuleType, photos: Path) -> Iterator[Row]:
     whole = begin(train, photos.parent / "whole", **options)
     for prepared in (whole.data.train, whole.data.val):
         prepared.dataset.decode_size = None
-    size = whole.data.preprocessing.crop_size
+    size, _ = whole.data.preprocessing.crop_size  # A pair would stretch the photos.
     transforms = {
         "train": v2.RandomResizedCrop(size, scale=(0.35, 1.0)),
         "val": v2.Compose([v2.Resize(size), v2.CenterCrop(size)]),
