@@ -135,13 +135,16 @@ def group_flags(arguments: type[BaseModel], default: BaseModel) -> Any:
 
 def explain(error: ValidationError) -> str:
     """Returns one line for invalid values: each with its name and its rule."""
+    errors = error.errors()
+    # Of a union, pydantic also names the types, and those that a value is not.
+    ruled = {e["loc"][:1] for e in errors if not e["type"].endswith("_type")}
     faults = [
         (
             *map(str, fault["loc"][:1]),
-            # Of a union, pydantic also names the type.
             *(str(part) for part in fault["loc"][1:] if isinstance(part, int)),
             fault["msg"].removeprefix("Value error, "),
         )
-        for fault in error.errors()
+        for fault in errors
+        if not (fault["type"].endswith("_type") and fault["loc"][:1] in ruled)
     ]
     return "; ".join(map(": ".join, faults))

@@ -16,6 +16,11 @@ Parse = Callable[..., Settings]
     [
         ("a.toml", "epoch = 3", "there is no setting epoch"),
         ("a.toml", "epochs = 0", "epochs: Input should be greater than 0"),
+        (
+            "a.toml",
+            "image_size = [0, 8]",
+            r"\(image_size: 0: Input should be greater than 0\)",
+        ),
         ("a.toml", "epochs = ", "TOMLDecodeError"),
         ("a.toml", None, "FileNotFoundError"),
         ("config.json", "{}", "KeyError: 'settings'"),
