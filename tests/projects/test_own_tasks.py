@@ -26,7 +26,7 @@ pytestmark = pytest.mark.proof
 FILES = Path(__file__).with_name("own_tasks")
 
 IMPORT = "from ..settings import Settings\n"
-MODEL = "        model = SmallCNN(outputs, channels=channels)\n"
+MODEL = "        model = SmallCNN(outputs)\n"
 BRANCH = """    elif name == "pixels":
         model = PixelCNN(outputs)
 """
