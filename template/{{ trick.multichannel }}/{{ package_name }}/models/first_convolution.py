@@ -49,15 +49,14 @@ def fit_first_convolution(
     """Returns weights with the first convolution for the channels of a model.
 
     Args:
-        own: the weights of the model.
+        own: the weights of the model, in the order of its layers.
     """
     fitted = dict(weights)
-    for name, weight in weights.items():
-        wanted = own[name].shape if name in own else ()
-        if weight.ndim != 4 or len(wanted) != 4 or weight.shape == wanted:
-            continue
-        if (weight.shape[0], *weight.shape[2:]) == (wanted[0], *wanted[2:]):
-            fitted[name] = fit_channels(weight, wanted[1])
-            print(f"fitted {name} from {weight.shape[1]} channels to {wanted[1]}")
-            break
+    name = next((name for name, weight in own.items() if weight.ndim == 4), "")
+    if name in weights and weights[name].ndim == 4:
+        outputs, before, *size = weights[name].shape
+        wanted, channels, *own_size = own[name].shape
+        if [outputs, *size] == [wanted, *own_size] and before != channels:
+            fitted[name] = fit_channels(weights[name], channels)
+            print(f"fitted {name} from {before} channels to {channels}")
     return fitted
