@@ -24,6 +24,7 @@ class TestAddAndRemove:
         commit(directory)
         run("remove", "swa,parallel", "mixup")
         assert files(directory) == files(fresh(**custom("amp")))
+        assert not (directory / PACKAGE / "processes").exists()
         commit(directory)
         assert "did you mean ema?" in run("add", "mixup,emma", code=2)
 

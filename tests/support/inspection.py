@@ -72,7 +72,7 @@ def words_of_a_row(trick: Trick) -> Iterator[str]:
         yield rf"(\b|_){trick.name.replace('_', '[_ -]')}"
     yield re.escape(trick.source.removeprefix("https://arxiv.org/abs/"))
     for flag in footprint(trick.name).flags if not trick.choices else ():
-        yield re.escape(flag)
+        yield rf"{re.escape(flag)}(?![\w-])"
         if " " not in flag:
             setting = flag.removeprefix("--").replace("-", "_")
             yield rf"settings\.{setting}\b"
