@@ -15,7 +15,7 @@ import yaml
 from packaging.requirements import Requirement
 from processes import call, call_any
 from rendering import render, render_subset
-from subsets import ROOT, TASKS, covering_array, everything, seeded_forms
+from subsets import ROOT, TASKS, TRICKS, covering_array, everything, seeded_forms
 from test_proofs import ALL, add_proofs
 from zygote import OF_FEW_CORES, OF_TORCH, Zygote
 
@@ -164,8 +164,13 @@ def test_the_environment_holds_the_floors(floor_python):
 
 def test_the_floors_are_the_declared_ones(tmp_path):
     declared = set()
-    for task in TASKS:
-        project = render(tmp_path / task, {"task": task, "preset": "everything"})
+    answers = [{"task": task, "preset": "everything"} for task in TASKS]
+    for trick in TRICKS:
+        if trick.excludes:
+            names = [*trick.needs, trick.name]
+            answers.append({"preset": "custom", "tricks": names})
+    for number, chosen in enumerate(answers):
+        project = render(tmp_path / str(number), chosen)
         text = (project / "pyproject.toml").read_text(encoding="utf-8")
         metadata = tomllib.loads(text)["project"]
         declared |= {*metadata["dependencies"]}

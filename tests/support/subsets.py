@@ -194,7 +194,12 @@ def without_core(subset: Subset) -> dict[str, Level]:
 def everything(**answers: Level) -> Subset:
     """The subset of the preset `everything`, or with other answers to some questions."""
     fixed = {TASK: TASKS[0], FORMS: questions()[FORMS][1]} | answers
-    wanted = {name: levels[-1] for name, levels in questions().items()}
+    excluding = {row.name for row in TRICKS if row.excludes}
+    wanted = {
+        name: levels[-1]
+        for name, levels in questions().items()
+        if name not in excluding
+    }
     return Subset(space().choose(fixed, wanted))
 
 
