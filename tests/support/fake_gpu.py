@@ -280,10 +280,12 @@ def make_settings(package: str, wanted: dict[str, Any], directory: Path) -> Any:
     if "teacher" in names:
         networks = importlib.import_module(f"{package}.models.networks")
         size = RUN["image_size"]
-        example = torch.zeros(1, 3, size, size)
+        transforms = importlib.import_module(f"{package}.data.transforms")
+        sides, half = (size, size), (0.5,) * 3
+        prepared = transforms.Preprocessing(sides, sides, half, half)
         datasets = importlib.import_module(f"{package}.data.datasets")
-        outputs = len(datasets.Shapes(False, (size, size)).names)
-        teacher = networks.build_model(model, outputs, example)
+        outputs = len(datasets.Shapes(False, sides).names)
+        teacher = networks.build_model(model, outputs, prepared)
         torch.save(teacher.state_dict(), directory / "teacher.pt")
         values |= {"teacher": directory / "teacher.pt", "teacher_model": model}
     return kind(**{name: values[name] for name in names & values.keys()})

@@ -9,6 +9,7 @@ of the checkpoint. `comparable` is for all attempts: see below.
 """
 
 import ctypes
+import math
 import os
 import runpy
 import signal
@@ -71,8 +72,8 @@ def make_comparable() -> None:
         def forward(self, images: torch.Tensor) -> torch.Tensor:
             return self.linear(images.double().flatten(1))
 
-    networks.build_model = lambda _, classes, example: Linear(
-        classes, example[0].numel()
+    networks.build_model = lambda _, classes, preprocessing: Linear(
+        classes, math.prod(preprocessing.shape)
     )
     # Weights of float64 keep their type, as in autocast.
     same_types = torch.distributed.fsdp.MixedPrecisionPolicy()

@@ -31,9 +31,9 @@ def main():
         prepared = Preprocessing((size, size), (size, size), MEAN, STD)
         for seed in count():
             torch.manual_seed(seed)
-            model = build_model(name, len(CLASSES), torch.empty(1, 3, size, size))
+            model = build_model(name, len(CLASSES), prepared)
             if pooling:
-                use_bilinear_pooling(model, name, torch.empty(1, 3, size, size))
+                use_bilinear_pooling(model, name, prepared.example())
             model = make_lively(model, prepared)
             if is_well_conditioned(model, prepared):
                 break

@@ -40,6 +40,6 @@ def load_trained(weights: Path, config: Path | None, device: torch.device) -> Tr
     settings, task, preprocessing = read_config(
         config or weights.with_name("config.json")
     )
-    model = make_model(settings, task.outputs, preprocessing.example())
+    model = make_model(settings, task.outputs, preprocessing)
     load_weights(model, weights)
     return Trained(model.to(device).eval(), task, preprocessing, settings, device)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from leaf_diseases.data.images import ArrayImages
 from leaf_diseases.data.own_data import draw_points
 from leaf_diseases.data.shapes import Shapes
+from leaf_diseases.data.transforms import Preprocessing
 from leaf_diseases.models.pixel_cnn import PixelCNN
 
 
@@ -50,8 +51,15 @@ class LinearModel(nn.Module):
         return self.linear(images.double()).float()
 
 
-def build_linear_model(name: str, outputs: int, example: Tensor) -> LinearModel:
+def build_linear_model(
+    name: str, outputs: int, preprocessing: Preprocessing
+) -> LinearModel:
     return LinearModel(outputs)
+
+
+def rgb(*size: int) -> Preprocessing:
+    """Returns the preprocessing of RGB images to a height and width."""
+    return Preprocessing(size, size, (0.5,) * 3, (0.5,) * 3)
 
 
 SMALL = "pixels"

@@ -9,9 +9,10 @@ from leaf_diseases.models.bilinear_pooling import (
     use_bilinear_pooling,
 )
 from leaf_diseases.models.networks import build_model
-from small_world import narrow_cnn
+from small_world import narrow_cnn, rgb
 
-EXAMPLE = torch.zeros(1, 3, 32, 32)
+RGB = rgb(32, 32)
+EXAMPLE = RGB.example()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -26,7 +27,7 @@ def test_products_do_not_overflow(dtype: torch.dtype) -> None:
 
 
 def test_models_of_timm() -> None:
-    model = build_model("timm:test_efficientnet", 2, EXAMPLE)
+    model = build_model("timm:test_efficientnet", 2, RGB)
     use_bilinear_pooling(model, "it", EXAMPLE)
     assert model(torch.rand(2, 3, 32, 32)).shape == (2, 2)
     [pooling] = [m for m in model.modules() if isinstance(m, BilinearPooling)]
@@ -35,7 +36,7 @@ def test_models_of_timm() -> None:
 
 @pytest.mark.parametrize("name", ["squeezenet1_1", "mobilenet_v3_small"])
 def test_other_heads_are_refused(name: str) -> None:
-    model = build_model(name, 2, EXAMPLE)
+    model = build_model(name, 2, RGB)
     with pytest.raises(UserError, match=f"no pooling .* layer of {name}: pass another"):
         use_bilinear_pooling(model, name, EXAMPLE)
 

@@ -7,6 +7,7 @@ from typing import Any
 import latency
 import pytest
 import torch
+from leaf_diseases.data.transforms import Preprocessing
 from leaf_diseases.errors import UserError
 from leaf_diseases.models import networks
 from test_latency import measure, weights
@@ -44,7 +45,7 @@ def test_models_without_weights_are_measured(
 ) -> None:
     sizes = []
 
-    def build(name: str, outputs: int, example: Tensor) -> nn.Module:
+    def build(name: str, outputs: int, preprocessing: Preprocessing) -> nn.Module:
         sizes.append((name, outputs, *example.shape[-2:]))
         return networks.SmallCNN(outputs)
 

@@ -16,6 +16,7 @@ from leaf_diseases.models.networks import build_model
 from leaf_diseases.models.pretrained import load_fitting
 from leaf_diseases.optim.layerwise import find_levels
 from leaf_diseases.settings import Settings, replace
+from small_world import rgb
 from test_timm_models import cache, saved
 from timm.layers import resample_abs_pos_embed
 
@@ -30,13 +31,13 @@ from timm.layers import resample_abs_pos_embed
 )
 def test_unknown_names_bring_suggestions(name: str, tries: str) -> None:
     with pytest.raises(UserError, match=f"no model {name}: try --model {tries}"):
-        build_model(name, 5, torch.empty(1, 3, 32, 32))
+        build_model(name, 5, rgb(32, 32))
 
 
 def test_encoders_without_a_classifier_are_refused() -> None:
     """Their weights are no matter, nor is what they would compute."""
     with torch.device("meta"), pytest.raises(UserError, match="has no head: p"):
-        build_model("timm:qwen3_vit_88m_enc", 5, torch.empty(1, 3, 768, 768))
+        build_model("timm:qwen3_vit_88m_enc", 5, rgb(768, 768))
 
 
 def test_only_its_models_cost_its_import() -> None:
@@ -45,7 +46,7 @@ def test_only_its_models_cost_its_import() -> None:
 
 
 def test_batch_norm_of_its_own_class_is_frozen() -> None:
-    model = build_model("timm:test_efficientnet", 5, torch.empty(1, 3, 32, 32))
+    model = build_model("timm:test_efficientnet", 5, rgb(32, 32))
     freeze(model, ["bn1.*"])
     assert frozen_norms(model) == [model.get_submodule("bn1")]
 
@@ -79,7 +80,7 @@ def test_batch_norm_of_its_own_class_is_frozen() -> None:
     ],
 )
 def test_levels_are_its_blocks(name: str, patterns: list[str]) -> None:
-    model = build_model(f"timm:{name}", 6, torch.empty(1, 3, 32, 32))
+    model = build_model(f"timm:{name}", 6, rgb(32, 32))
     names = {weight: name for name, weight in model.named_parameters()}
     levels = find_levels(model)
     for level, pattern in zip(levels, patterns, strict=True):
@@ -92,7 +93,7 @@ def test_levels_are_its_blocks(name: str, patterns: list[str]) -> None:
 
 @pytest.mark.parametrize("name", ["test_efficientnet", "vit_tiny_patch16_224"])
 def test_last_norms_are_no_level(name: str) -> None:
-    levels = find_levels(build_model(f"timm:{name}", 6, torch.empty(1, 3, 32, 32)))
+    levels = find_levels(build_model(f"timm:{name}", 6, rgb(32, 32)))
     assert all(any(weight.ndim > 1 for weight in level) for level in levels)
 
 
@@ -110,7 +111,7 @@ def test_what_depends_on_the_size_of_images_is_resampled(
 ) -> None:
     """Also where timm itself would not, as in the last one."""
     small, large = (
-        build_model(f"timm:{name}", 6, torch.empty(1, 3, size, size))
+        build_model(f"timm:{name}", 6, rgb(size, size))
         for size in (64, 128)
     )
     weights = {n: torch.full_like(w, 0.5) for n, w in small.state_dict().items()}
@@ -130,7 +131,7 @@ def test_positions_are_resampled_to_a_height_and_width(
     name: str, size: int, grid: tuple[int, int]
 ) -> None:
     small, large = (
-        build_model(f"timm:{name}", 6, torch.empty(1, 3, size, width))
+        build_model(f"timm:{name}", 6, rgb(size, width))
         for width in (size, 2 * size)
     )
     weights = small.state_dict()
@@ -145,7 +146,7 @@ def test_positions_of_an_unknown_grid_are_new(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     small, large = (
-        build_model("timm:crossvit_tiny_240", 6, torch.empty(1, 3, 240, width))
+        build_model("timm:crossvit_tiny_240", 6, rgb(240, width))
         for width in (240, 480)
     )
     load_fitting(large, small.state_dict())
