@@ -57,7 +57,7 @@ def change_task(project: Path) -> None:
     shutil.copy(files / "small_targets.py", project / "tests/small_targets.py")
     shutil.copy(files / "small_world.py", project / "tests/small_world.py")
     shutil.copy(FILES / "pixel_cnn.py", package / "models/pixel_cnn.py")
-    row = '    "own": DatasetSpec(open_own, 16, shift_and_mirror, HALF, HALF),\n'
+    row = '    "own": DatasetSpec(open_own, 16, shift_and_mirror, SCALED),\n'
     replace(
         package / "data/datasets.py",
         ("DATASETS = {\n", f"DATASETS = {{\n{row}"),

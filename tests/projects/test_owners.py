@@ -77,7 +77,7 @@ def labels_from_the_names_of_files() -> Edit:
 
 
 DATASETS = {
-    "named": DatasetSpec(open_named, 224, crop_and_mirror, HALF, HALF),
+    "named": DatasetSpec(open_named, 224, crop_and_mirror, SCALED),
 '''
     return {f"{PACKAGE}/data/datasets.py": [WITH_SPLITS, ("DATASETS = {\n", opened)]}
 
@@ -148,6 +148,10 @@ def sgd_with_class_weights() -> Edit:
     return {
         f"{PACKAGE}/settings.py": [('default="adamw"', 'default="sgd"')],
         f"{PACKAGE}/task.py": [
+            (
+                "from torch import Tensor, nn\n",
+                "import torch\nfrom torch import Tensor, nn\n",
+            ),
             (loss, weighted),
             ("\nMETRICS = ", weights),
         ],
@@ -158,7 +162,7 @@ BUGS = {
     "model": (f"{PACKAGE}/models/networks.py", "        features = self.features("),
     "made model": (f"{PACKAGE}/models/networks.py", "        self.dropout = "),
     "data": (f"{PACKAGE}/data/shapes.py", "        rng = self.generator("),
-    "transform": (f"{PACKAGE}/data/transforms.py", "        interpolation = "),
+    "transform": (f"{PACKAGE}/data/transforms.py", "        (height, width), (least"),
     "task": (f"{PACKAGE}/task.py", "        predictions = "),
 }
 """Lines of what owners write themselves, in the place of which they may have a bug."""

@@ -177,12 +177,12 @@ PAIRS = '''def open_pairs(settings: Settings, _size: object) -> tuple[FileImages
     return split_by_share(images, settings.data_dir, share, seed)
 
 
-HALF = ('''
+SCALED = '''
 IMPORTED = """from .mask_files import open_masks
 from .own_images import FileImages, describe_images, split_by_share
 """
 ROW = """DATASETS = {
-    "pairs": DatasetSpec(open_pairs, 224, crop_and_mirror, HALF, HALF),
+    "pairs": DatasetSpec(open_pairs, 224, crop_and_mirror, SCALED),
 """
 
 DICE = """    ious = class_ious(confusion)
@@ -197,7 +197,7 @@ CHANGES = {
                 "from .own_images import FileImages, describe_images\n",
                 IMPORTED,
             ),
-            ("HALF = (", PAIRS),
+            ("SCALED = ", PAIRS),
             ("DATASETS = {\n", ROW),
         ],
         SETTINGS: [('default="shapes"', 'default="pairs"')],

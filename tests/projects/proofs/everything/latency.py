@@ -46,7 +46,7 @@ def test_models_without_weights_are_measured(
     sizes = []
 
     def build(name: str, outputs: int, preprocessing: Preprocessing) -> nn.Module:
-        sizes.append((name, outputs, *example.shape[-2:]))
+        sizes.append((name, outputs, *preprocessing.crop_size))
         return networks.SmallCNN(outputs)
 
     monkeypatch.setattr(latency, "build_model", build)

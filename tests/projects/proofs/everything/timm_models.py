@@ -111,8 +111,7 @@ def test_what_depends_on_the_size_of_images_is_resampled(
 ) -> None:
     """Also where timm itself would not, as in the last one."""
     small, large = (
-        build_model(f"timm:{name}", 6, rgb(size, size))
-        for size in (64, 128)
+        build_model(f"timm:{name}", 6, rgb(size, size)) for size in (64, 128)
     )
     weights = {n: torch.full_like(w, 0.5) for n, w in small.state_dict().items()}
     load_fitting(large, weights)
@@ -131,8 +130,7 @@ def test_positions_are_resampled_to_a_height_and_width(
     name: str, size: int, grid: tuple[int, int]
 ) -> None:
     small, large = (
-        build_model(f"timm:{name}", 6, rgb(size, width))
-        for width in (size, 2 * size)
+        build_model(f"timm:{name}", 6, rgb(size, width)) for width in (size, 2 * size)
     )
     weights = small.state_dict()
     before = weights["pos_embed"].normal_()
