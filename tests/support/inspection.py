@@ -60,7 +60,7 @@ def words_by_owners(computed: bool = True) -> dict[tuple[str, ...], list[str]]:
 COMMON_NAMES = {
     *("amp", "augmentation", "compile", "csv", "ema", "errors", "evaluate"),
     *("export", "features", "metrics", "parallel", "predict", "pretrained"),
-    *("schedule", "summary", "swa", "timm", "video"),
+    *("schedule", "summary", "swa", "timm", "uv", "video"),
 }
 """Names of tricks that other code has, too."""
 
