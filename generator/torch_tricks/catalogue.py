@@ -42,8 +42,8 @@ class Trick:
     def bounds(self) -> dict[str, tuple[Level, ...]]:
         """The levels of other tricks and questions that go with this trick.
 
-        The validators in `copier.yml` have the same rule, and a test compares both. The page
-        reads the entries of the rows.
+        The page reads them, too. The validators in `copier.yml` have the same rule, and a test
+        compares both.
         """
         return {
             **self.works_with,
