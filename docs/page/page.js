@@ -225,8 +225,10 @@ function fileToShow(changed) {
   const isNew = (path) => !changes.get(path).sides[0];
   // The task of a project is its file of this name.
   const own = byName.has(view.about) ? "" : `${packageName(data, state.name)}/${view.about}.py`;
-  const first = (path) => path === own ? -1 : path === "train.py" ? 0 : path.startsWith("tests/") ? 4
-    : !path.endsWith(".py") ? 3 : isNew(path) ? 1 : 2;
+  // Before files that it shares with other tricks.
+  const isNamed = (path) => `/${path}`.endsWith(`/${view.about}.py`);
+  const first = (path) => path === own ? -1 : path === "train.py" ? 0 : path.startsWith("tests/") ? 5
+    : !path.endsWith(".py") ? 4 : !isNew(path) ? 3 : isNamed(path) ? 1 : 2;
   const others = changed.filter((path) => path !== ANSWERS).sort((a, b) => first(a) - first(b));
   if (others.length && (first(others[0]) < 0 || !(held && changed.includes(open)))) return others[0];
   return changes.has(open) ? open : DEFAULTS.file;
