@@ -35,7 +35,6 @@ from torch_tricks.catalogue import (
 )
 from torch_tricks.git import git
 from torch_tricks.preview import (
-    Expressions,
     Version,
     own_version,
     reserved_names,
@@ -227,7 +226,7 @@ def evaluated(
         UnknownConstruct: Jinja's sandbox refuses an expression.
     """
     try:
-        ask = Version(questions, dict, "").expressions
+        ask = Version(questions, dict, "")
         rows = questions["catalogue"]["default"]
         # As for answers with which all tricks work: each trick has its bounds.
         known = {"catalogue": rows, "refusals": {}}
@@ -251,7 +250,7 @@ def evaluated(
 
 
 def question_of(
-    name: str, questions: Mapping[str, Any], ask: Expressions
+    name: str, questions: Mapping[str, Any], ask: Version
 ) -> dict[str, Any]:
     """Returns a question with choices: what it has by default in each preset, and which ask it."""
     presets = {preset: {"preset": preset} for preset in choices_of(questions["preset"])}

@@ -31,11 +31,14 @@ def version():
 
 def test_the_default_is_copiers(version, tmp_path):
     names = {"project_name": "Leaf Diseases", "package_name": "leaf_diseases"}
-    given = preview.with_defaults(version, tmp_path, names)
-    assert given[TASK] == "classification"
-    assert preview.complete(version, given | {TASK: "detection"}) is None
-    del given[TASK]
-    assert preview.complete(version, given) is None
+    answers = preview.complete(version, names, new=tmp_path)
+    assert answers[TASK] == "classification"
+    given = {name: answers[name] for name in version.questions.asked if name != "tricks"}
+    del given[FORMS]
+    with pytest.raises(Refusal, match="detection"):
+        preview.complete(version, given | {TASK: "detection"})
+    with pytest.raises(Refusal, match="task has no answer"):
+        preview.complete(version, names)
 
 
 @pytest.mark.parametrize("task", TASKS)
