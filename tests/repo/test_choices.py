@@ -33,7 +33,9 @@ def test_the_default_is_copiers(version, tmp_path):
     names = {"project_name": "Leaf Diseases", "package_name": "leaf_diseases"}
     answers = preview.complete(version, names, new=tmp_path)
     assert answers[TASK] == "classification"
-    given = {name: answers[name] for name in version.questions.asked if name != "tricks"}
+    given = {
+        name: answers[name] for name in version.questions.asked if name != "tricks"
+    }
     del given[FORMS]
     with pytest.raises(Refusal, match="detection"):
         preview.complete(version, given | {TASK: "detection"})
