@@ -13,7 +13,7 @@ from torch_tricks import preview
 from torch_tricks.catalogue import Trick
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, Scratch
-from torch_tricks.merging import renamed_by_owner, scratch_for
+from torch_tricks.merging import renamed_by_owner
 from torch_tricks.output import colored
 from torch_tricks.project import Project, find_root
 from torch_tricks.questions import OFF, TASK
@@ -218,7 +218,7 @@ def read_status(project: Project) -> Status:
             status.edited, status.deleted = compare(project, base, {})
             status.renamed = {}
             if status.deleted and project.in_git:
-                names, status.renamed = find_renamed(project, base)
+                names, status.renamed = renamed_by_owner(project, base.directory)
                 status.edited, status.deleted = compare(project, base, names)
             # As in update.
             newest = project.render(
@@ -241,16 +241,6 @@ def newer(released: list[str], base: Rendering, newest: Rendering) -> list[str]:
     if base.release and released:
         return [tag for tag in released if as_release(tag) > base.release]
     return [newest.version] * (newest.version != base.version)
-
-
-def find_renamed(
-    project: Project, base: Rendering
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns the current paths of the template's files, and the owner's renames."""
-    with scratch_for(project) as (scratch, _):
-        original = scratch.files(scratch.add_directory(base.directory))
-        original.pop(ANSWERS_FILE)
-        return renamed_by_owner(scratch, original, project.staged())
 
 
 def compare(

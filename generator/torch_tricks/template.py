@@ -6,7 +6,6 @@ undocumented parts:
 
 - `answers.combined` and `template.questions_data` of the worker that `copier.run_copy` returns;
 - the first words of its errors, which identify refusals;
-- `copier._vcs.get_repo`, which detects git bundles;
 - its use of plumbum to run git, with a directory and an environment of its own.
 """
 
@@ -370,13 +369,9 @@ def _address(source: str, project: Path | None) -> str | None:
     if url := address_of(source):
         return url
     folder = Path(project or "", Path(source).expanduser())
-    if folder.is_file():
-        from copier._vcs import get_repo
-
-        with _copier(project):
-            return get_repo(source)
     if not folder.is_dir():
-        return None
+        # A file can be a bundle of git.
+        return str(folder) if folder.is_file() else None
     try:
         top = git("rev-parse", "--show-toplevel", cwd=folder)
     except GitError as error:
