@@ -159,3 +159,22 @@ def test_a_version_with_missing_files_is_left_to_copier(repository, tmp_path):
     oid = git(repository, "rev-parse", "v1:copier.yml").strip()
     (repository / ".git" / "objects" / oid[:2] / oid[2:]).unlink()
     assert store.files(store.find("v1")) is None
+
+
+def test_compiled_templates_are_kept_until_their_text_changes(tmp_path, monkeypatch):
+    """Also those of a clone, whose versions all have their own text."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    name, questions = "template/a.txt.jinja", stored(own_questions())
+    for text, is_compiled in (("preset", True), ("preset", False), ("task", True)):
+        files = questions | {name: File(f"{{{{ {text} }}}}".encode())}
+        version, compiled = from_files(files, "v1"), []
+        compile_one = version.environment.compile
+
+        def noted(source, name=None, *rest, todo=compile_one, noted=compiled):
+            noted.append(name)
+            return todo(source, name, *rest)
+
+        monkeypatch.setattr(version.environment, "compile", noted)
+        answers = complete(version, {"preset": "minimal"}, new=tmp_path)
+        assert version.render(answers)["a.txt"][0].decode() == answers[text]
+        assert (name in compiled) == is_compiled
