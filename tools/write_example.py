@@ -26,9 +26,8 @@ def write(directory: Path, version: str) -> list[str]:
     tasks = list(choices_of(own_questions()[TASK]))
     for task in tasks:
         given = {"project_name": "Leaf Diseases", TASK: task}
-        answers = preview.with_defaults(template, directory / task, given)
-        project = preview.render(template, PUBLISHED, directory / task, answers)
-        assert project is not None, "the template has nothing that only Copier knows"
+        answers = preview.complete(template, given, new=directory / task)
+        preview.render(template, PUBLISHED, directory / task, answers)
     lines = [
         "# Example projects",
         "",

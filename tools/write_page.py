@@ -35,7 +35,6 @@ from torch_tricks.catalogue import (
 )
 from torch_tricks.git import git
 from torch_tricks.preview import (
-    Expressions,
     Version,
     own_version,
     reserved_names,
@@ -170,12 +169,8 @@ def read(template: Template, questions: Mapping[str, Any]) -> dict[str, Any]:
         "names": {mark: name for name, mark in MARKS.items()},
         "conditions": conditions.trees,
         "files": [[path, *file] for path, file in files.items()],
-        "tricks": [
-            shown(trick, questions["catalogue"]["default"][name])
-            for name, trick in tricks.items()
-        ],
         "presets": choices_of(questions["preset"]),
-        **answers_in(questions),
+        **evaluated(questions, tricks),
         "reserved": sorted(reserved_names(own_version())),
         "given": given,
     }
@@ -209,24 +204,38 @@ def marked(text: str, given: Mapping[str, Any], path: str, line: int) -> str:
     return PLACE.sub(value, text)
 
 
-def shown(trick: Trick, row: Mapping[str, Any]) -> dict[str, Any]:
+def shown(
+    trick: Trick, row: Mapping[str, Any], presets: Mapping[str, Container[str]]
+) -> dict[str, Any]:
     """Returns what the page says of a trick, what it goes with, and the words that find it."""
-    entries = ("name", "title", "buys", "group", "wants", "recommended")
-    lists = ("goes_with", "needs", "excludes", "works_with", "choices")
-    values = {entry: getattr(trick, entry) for entry in (*entries, *lists)}
+    entries = ("name", "title", "buys", "group", "wants", "goes_with", "choices")
+    values = {entry: getattr(trick, entry) for entry in entries}
     values["keywords"] = row.get("keywords")
-    return {entry: value for entry, value in values.items() if value}
+    return {entry: value for entry, value in values.items() if value} | {
+        "bounds": trick.bounds,
+        "presets": [name for name, tricks in presets.items() if trick.name in tricks],
+    }
 
 
-def answers_in(questions: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the questions with choices, and the default description for each task.
+def evaluated(
+    questions: Mapping[str, Any], tricks: Mapping[str, Trick]
+) -> dict[str, Any]:
+    """Returns tricks with their presets, questions with choices, and a description for each task.
 
     Raises:
         UnknownConstruct: Jinja's sandbox refuses an expression.
     """
     try:
-        ask = Version(questions, dict, "").expressions
+        ask = Version(questions, dict, "")
+        rows = questions["catalogue"]["default"]
+        # As for answers with which all tricks work: each trick has its bounds.
+        known = {"catalogue": rows, "refusals": {}}
+        presets = {
+            preset: ask.default("preset_tricks", known | {"preset": preset})
+            for preset in choices_of(questions["preset"])
+        }
         return {
+            "tricks": [shown(tricks[name], rows[name], presets) for name in tricks],
             "descriptions": {
                 task: ask.default("description", {"task": task})
                 for task in choices_of(questions["task"])
@@ -241,7 +250,7 @@ def answers_in(questions: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def question_of(
-    name: str, questions: Mapping[str, Any], ask: Expressions
+    name: str, questions: Mapping[str, Any], ask: Version
 ) -> dict[str, Any]:
     """Returns a question with choices: what it has by default in each preset, and which ask it."""
     presets = {preset: {"preset": preset} for preset in choices_of(questions["preset"])}

@@ -42,7 +42,7 @@ function stateOf({ name, preset, wishes, own = null, ...answers }) {
 function fitting(wishes, answers) {
   const kept = [];
   const add = (name) => {
-    (byName.get(name).needs ?? []).filter((other) => wishes.includes(other) && !kept.includes(other)).forEach(add);
+    beside(byName.get(name), true).filter((other) => wishes.includes(other) && !kept.includes(other)).forEach(add);
     if (!kept.includes(name) && !obstacle(name, { ...answers, tricks: kept })) kept.push(name);
   };
   wishes.forEach(add);
@@ -58,8 +58,11 @@ function custom(from, tricks, answers = {}) {
   return stateOf({ ...from, ...answers, preset: "custom", wishes: [...new Set([...tricks, ...barred])] });
 }
 
+/** The other tricks that must be in, or out, beside a trick. */
+const beside = (trick, level) => Object.keys(trick.bounds).filter((name) => trick.bounds[name].includes(level));
+
 /** The tricks that need a trick. */
-const needing = (name, tricks) => tricks.filter((other) => byName.get(other).needs?.includes(name));
+const needing = (name, tricks) => tricks.filter((other) => beside(byName.get(other), true).includes(name));
 
 /** Why a trick cannot be ticked, or unticked, as copier.yml would refuse it; or an empty text. */
 function obstacle(name, answers) {
@@ -74,15 +77,15 @@ function obstacle(name, answers) {
     const [question, choices] = bound, listed = choices.join(" or ");
     return byName.has(question) ? `needs ${question}=${listed}` : `not for ${answers[question]}, only for ${listed}`;
   }
-  const missing = (trick.needs ?? []).filter((other) => !has(other));
+  const missing = beside(trick, true).filter((other) => !has(other));
   if (missing.length) return `needs ${missing.join(" and ")}`;
   const excluded = excluding(trick, tricks);
   return excluded.length ? `does not go with ${excluded.join(" and ")}` : "";
 }
 
 /** The tricks that a trick does not go with. */
-const excluding = ({ name, excludes = [] }, tricks) =>
-  tricks.filter((other) => excludes.includes(other) || byName.get(other).excludes?.includes(name));
+const excluding = (trick, tricks) => tricks.filter((other) =>
+  beside(trick, false).includes(other) || beside(byName.get(other), false).includes(trick.name));
 
 /** The state with a trick that is refused, or without one that others need, and with all that this takes. */
 function wayOut(name, from) {
@@ -95,7 +98,7 @@ function wayOut(name, from) {
     }
     excluding(trick, [...wishes]).forEach(remove);
     wishes.add(one);
-    (trick.needs ?? []).filter((other) => !wishes.has(other)).forEach(add);
+    beside(trick, true).filter((other) => !wishes.has(other)).forEach(add);
   };
   (wishes.has(name) ? remove : add)(name);
   return custom(from, [...wishes], answers);
@@ -222,8 +225,10 @@ function fileToShow(changed) {
   const isNew = (path) => !changes.get(path).sides[0];
   // The task of a project is its file of this name.
   const own = byName.has(view.about) ? "" : `${packageName(data, state.name)}/${view.about}.py`;
-  const first = (path) => path === own ? -1 : path === "train.py" ? 0 : path.startsWith("tests/") ? 4
-    : !path.endsWith(".py") ? 3 : isNew(path) ? 1 : 2;
+  // Before files that it shares with other tricks.
+  const isNamed = (path) => `/${path}`.endsWith(`/${view.about}.py`);
+  const first = (path) => path === own ? -1 : path === "train.py" ? 0 : path.startsWith("tests/") ? 5
+    : !path.endsWith(".py") ? 4 : !isNew(path) ? 3 : isNamed(path) ? 1 : 2;
   const others = changed.filter((path) => path !== ANSWERS).sort((a, b) => first(a) - first(b));
   if (others.length && (first(others[0]) < 0 || !(held && changed.includes(open)))) return others[0];
   return changes.has(open) ? open : DEFAULTS.file;
@@ -335,7 +340,7 @@ function showLinesOf(name, button) {
 
 /** Takes what a situation asks for, beside what is recommended. */
 function start({ title, answers, with: taken, without: left }) {
-  const isWanted = (name) => taken.includes(name) || (byName.get(name).recommended && !left.includes(name));
+  const isWanted = (name) => taken.includes(name) || (byName.get(name).presets.includes(DEFAULTS.preset) && !left.includes(name));
   take(stateOf({ ...state, ...answers, preset: "custom", wishes: listable.filter(isWanted) }), { about: title });
 }
 

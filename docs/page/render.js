@@ -34,18 +34,17 @@ function addCauses(tree, value, choice, causes) {
   }
 }
 
-/** The questions whose choices a trick does not go with. */
+/** The questions whose answers a trick does not go with, each with the choices that it goes with. */
 const against = (trick, answers) =>
-  Object.entries(trick.works_with ?? {}).filter(([name, choices]) => !choices.includes(answers[name]));
+  Object.entries(trick.bounds).filter(([name, levels]) => name in answers && !levels.includes(answers[name]));
 
-/** The tricks of a preset, or those that are ticked, as copier.yml computes `chosen`. */
+/** The tricks of a preset that go with the answers, or those that are ticked. */
 function chosenOf(data, state) {
   const { preset, tricks = [] } = state;
   const has = (trick) => {
     if (trick.choices) return state[trick.name] !== "none";
     if (preset === "custom") return tricks.includes(trick.name);
-    if (against(trick, state).length) return false;
-    return preset === "everything" ? !trick.excludes : preset === "recommended" && trick.recommended;
+    return trick.presets.includes(preset) && !against(trick, state).length;
   };
   return new Set(data.tricks.filter(has).map((trick) => trick.name));
 }

@@ -4,7 +4,6 @@ A row is a file in the folder of the trick, and `copier.yml` makes a hidden ques
 comments there explain the entries of a row.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -42,8 +41,8 @@ class Trick:
     def bounds(self) -> dict[str, tuple[Level, ...]]:
         """The levels of other tricks and questions that go with this trick.
 
-        The validators in `copier.yml` have the same rule, and a test compares both. The page
-        reads the entries of the rows.
+        The page reads them, too. The validators in `copier.yml` have the same rule, and a test
+        compares both.
         """
         return {
             **self.works_with,
@@ -66,17 +65,6 @@ class Trick:
     def asks_for(self, question: str) -> str:
         """Returns the supported choices of a question, in the form of the command line."""
         return " or ".join(f"{question}={one}" for one in self.works_with[question])
-
-
-def module_of(requirement: str) -> str:
-    """Returns the module of a requirement, such as `huggingface-hub>=0.30`."""
-    name = re.split("[^A-Za-z0-9_-]", requirement)[0].lower()
-    of_name = {
-        "mlflow-skinny": "mlflow",
-        "pillow": "PIL",
-        "scikit-learn": "sklearn",
-    }
-    return of_name.get(name, name.replace("-", "_"))
 
 
 def choices_of(question: Mapping[str, Any]) -> list[str]:

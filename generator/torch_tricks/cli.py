@@ -160,7 +160,6 @@ Defaults = Annotated[
     bool,
     typer.Option("--defaults", help="Prompt for nothing, and use the defaults."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Task = Annotated[
     str,
     typer.Option(
@@ -178,6 +177,11 @@ Preset = Annotated[
     ),
 ]
 HERE = Path()
+
+
+def print_as_json(shape: str) -> Any:
+    """Returns the option --json; docs/command-line.md explains the shape."""
+    return typer.Option("--json", help=f"Print JSON: {shape}.")
 
 
 def examples(*commands: str) -> str:
@@ -252,8 +256,18 @@ def new(
     creating.create(dest, request, template, ref, ask=can_ask() and not defaults)
 
 
-@app.command("list", epilog=examples("list", "list --task segmentation"))
-def list_(task: Task = "", project: Where = HERE) -> None:
+@app.command("list", epilog=examples("list", "list --task segmentation", "list --json"))
+def list_(
+    task: Task = "",
+    project: Where = HERE,
+    as_json: Annotated[
+        bool,
+        print_as_json(
+            "a list, with name, title, buys, group, source, wants, goes_with, needs, excludes, "
+            "works_with, choices, recommended, depends and in_project of each trick"
+        ),
+    ] = False,
+) -> None:
     """List the tricks, with the benefit and the needs of each.
 
     Inside a project, the list marks the tricks that the project has. With --task, the list has
@@ -261,7 +275,7 @@ def list_(task: Task = "", project: Where = HERE) -> None:
     """
     from torch_tricks import reporting
 
-    reporting.list_tricks(project, task)
+    reporting.list_tricks(project, task, as_json)
 
 
 @app.command(epilog=examples("show swa", "show parallel=ddp"))
@@ -276,6 +290,10 @@ def show(
         ),
     ],
     project: Where = HERE,
+    as_json: Annotated[
+        bool,
+        print_as_json("an object as in list --json, with section and diff"),
+    ] = False,
 ) -> None:
     """Show a trick: its tasks, idea, flags, source and code.
 
@@ -283,7 +301,7 @@ def show(
     """
     from torch_tricks import reporting
 
-    reporting.show_trick(trick, project)
+    reporting.show_trick(trick, project, as_json)
 
 
 @app.command(epilog=examples("add swa parallel=ddp", "add mixup --dry-run"))
@@ -368,7 +386,12 @@ def measure_(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue a measurement that was stopped.")
     ] = False,
-    as_json: Json = False,
+    as_json: Annotated[
+        bool,
+        print_as_json(
+            "an object, with commit, tricks, launch, flags, repeats and differences"
+        ),
+    ] = False,
     project: Where = HERE,
 ) -> None:
     """Measure the effect of tricks in this project.
@@ -388,7 +411,13 @@ def measure_(
 @app.command(epilog=examples("status", "status --json --project ../leaves"))
 def status(
     project: Where = HERE,
-    as_json: Json = False,
+    as_json: Annotated[
+        bool,
+        print_as_json(
+            "an object, with source, version, task, newer_versions, new_tricks, tricks_in, "
+            "tricks_out, renamed, edited, deleted, conflicts and not_known"
+        ),
+    ] = False,
 ) -> None:
     """Show the state of this project.
 

@@ -187,39 +187,25 @@ class Scratch:
         }
         options = ["--quiet", "--template="]
         if borrow_from is not None:
-            kind = git("rev-parse", "--show-object-format", cwd=borrow_from)
-            # Git before 2.28 has neither the option nor another format.
-            options += [f"--object-format={kind}"] if kind != "sha1" else []
+            command = ("rev-parse", "--show-object-format", "--git-path", "objects")
+            kind, path = git(*command, cwd=borrow_from).split("\n", 1)
+            options.append(f"--object-format={kind}")
+            self.env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = quoted(borrow_from / path)
         git("init", *options, env=self.env)
-        if borrow_from is not None:
-            path = git("rev-parse", "--git-path", "objects", cwd=borrow_from)
-            self.borrow(borrow_from / path)
 
     @property
     def objects(self) -> Path:
         """Directory of the objects of this repository."""
         return self.repository / "objects"
 
-    def borrow(self, objects: Path) -> None:
-        """Makes the objects of another repository readable from here."""
-        self.env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = quoted(objects)
-
     def git(self, *arguments: str | Path, **options: Any) -> str:
         return git(*arguments, cwd=self.worktree, env=self.env, **options)
 
     def add_directory(self, directory: Path) -> str:
         """Stores a directory with ignored files; returns its tree."""
-        index = self.directory / "index-of-directory"
-        env = {
-            **self.env,
-            "GIT_WORK_TREE": str(directory),
-            "GIT_INDEX_FILE": str(index),
-        }
-        try:
-            git("add", "--all", "--force", ".", cwd=directory, env=env)
-            return git("write-tree", cwd=directory, env=env)
-        finally:
-            index.unlink(missing_ok=True)
+        env = self._with_new_index() | {"GIT_WORK_TREE": str(directory)}
+        git("add", "--all", "--force", ".", cwd=directory, env=env)
+        return git("write-tree", cwd=directory, env=env)
 
     def files(self, tree: str) -> Tree:
         """Lists the files of a tree by path."""
@@ -229,27 +215,27 @@ class Scratch:
 
     def make_tree(self, files: Tree) -> str:
         """Stores a listing; returns its tree."""
-        index = self.directory / "index-of-tree"
+        return git("write-tree", env=self._with_index_of(files))
+
+    def write_out(self, files: Tree, directory: Path) -> None:
+        """Writes the files of a listing into a new directory."""
+        env = self._with_index_of(files)
+        git("checkout-index", "--all", f"--prefix={directory}/", env=env)
+
+    def _with_new_index(self) -> dict[str, str]:
+        """Returns the environment variables for git, with an index that is empty."""
+        index = self.directory / "index"
         index.unlink(missing_ok=True)
-        env = {**self.env, "GIT_INDEX_FILE": str(index)}
+        return {**self.env, "GIT_INDEX_FILE": str(index)}
+
+    def _with_index_of(self, files: Tree) -> dict[str, str]:
+        """Returns the environment variables for git, with an index of a listing."""
+        env = self._with_new_index()
         lines = "".join(
             f"{mode} {oid}\t{path}\0" for path, (mode, oid) in files.items()
         )
         git("update-index", "-z", "--index-info", env=env, input=os.fsencode(lines))
-        return git("write-tree", env=env)
-
-    def write_out(self, files: Tree, directory: Path) -> None:
-        """Writes the files of a listing into a new directory."""
-        directory.mkdir(parents=True)
-        index = self.directory / "index-to-write-out"
-        env = {
-            **self.env,
-            "GIT_WORK_TREE": str(directory),
-            "GIT_INDEX_FILE": str(index),
-        }
-        git("read-tree", self.make_tree(files), cwd=directory, env=env)
-        git("checkout-index", "--all", cwd=directory, env=env)
-        index.unlink()
+        return env
 
     def commit(self, tree: str, *parents: str) -> str:
         """Stores a commit of a tree; returns its ID."""

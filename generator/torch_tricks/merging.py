@@ -243,17 +243,21 @@ def moved_folders(scratch: Scratch, base: Tree, ours: Tree) -> dict[str, str]:
 
 
 def renamed_by_owner(
-    scratch: Scratch, base: Tree, ours: Tree
+    project: Project, rendered: Path
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Returns the current paths of the template's files, and the owner's renames.
 
     The renames are folders, and files outside of renamed folders: old path to new path.
     """
-    moved = moved_folders(scratch, base, ours)
-    places = _places(base, moved)
-    mapped = {place: base[path] for path, place in places.items()}
-    needed = _needed(scratch, mapped, ours, mapped)
-    found = scratch.renames(scratch.make_tree(mapped), scratch.make_tree(needed))
+    ours = project.staged()
+    with scratch_for(project) as (scratch, _):
+        base = scratch.files(scratch.add_directory(rendered))
+        del base[ANSWERS_FILE]
+        moved = moved_folders(scratch, base, ours)
+        places = _places(base, moved)
+        mapped = {place: base[path] for path, place in places.items()}
+        needed = _needed(scratch, mapped, ours, mapped)
+        found = scratch.renames(scratch.make_tree(mapped), scratch.make_tree(needed))
     names = {path: found.get(place, place) for path, place in places.items()}
     alone = {path: found[place] for path, place in places.items() if place in found}
     return names, moved | alone

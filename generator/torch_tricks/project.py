@@ -143,7 +143,7 @@ class Project:
             wanted = version or self.version
             known = preview.read_version(self.source, wanted, self.directory, scratch)
             given = self.recorded | data
-            found = known and preview.render(
+            found = known and preview.render_recorded(
                 known, self.source, directory, given, files
             )
             if found:

@@ -13,7 +13,7 @@ from torch_tricks import preview
 from torch_tricks.catalogue import Trick
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, Scratch
-from torch_tricks.merging import renamed_by_owner, scratch_for
+from torch_tricks.merging import renamed_by_owner
 from torch_tricks.output import colored
 from torch_tricks.project import Project, find_root
 from torch_tricks.questions import OFF, TASK
@@ -36,11 +36,12 @@ SAMPLE = {
 """The project for show outside of a project."""
 
 
-def list_tricks(directory: Path, task: str) -> None:
+def list_tricks(directory: Path, task: str, as_json: bool) -> None:
     """Prints the tricks of the project's template version, or of the built-in template.
 
     Args:
         task: task of the tricks. Empty: any task.
+        as_json: whether to print JSON.
 
     Raises:
         Refusal: there is no such task.
@@ -55,15 +56,32 @@ def list_tricks(directory: Path, task: str) -> None:
     if task:
         questions.read_data([f"{TASK}={task}"])
     tricks, group = questions.tricks, ""
-    for name, trick in tricks.items():
-        if task and not trick.works(TASK, task):
-            continue
+    listed = [t for t in tricks.values() if not task or t.works(TASK, task)]
+    if as_json:
+        print_json([data_of(trick, chosen) for trick in listed])
+        return
+    for trick in listed:
         if trick.group != group:
             group = trick.group
             print(group)
-        mark = "" if chosen is None else "in " if name in chosen else "-  "
+        mark = "" if chosen is None else "in " if trick.name in chosen else "-  "
         print(describe(trick, tricks, f"  {mark}"))
     print("* recommended: in the preset of this name")
+
+
+def data_of(trick: Trick, chosen: Container[str] | None) -> dict[str, Any]:
+    """Returns the entries of a trick for JSON.
+
+    Args:
+        chosen: tricks of the project. None: there is no project.
+    """
+    entries = asdict(trick)
+    del entries["once_in_all"]
+    return entries | {"in_project": None if chosen is None else trick.name in chosen}
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def describe(
@@ -106,8 +124,8 @@ def project_at(directory: Path) -> Project | None:
     return Project.at(directory) if find_root(directory) else None
 
 
-def show_trick(word: str, directory: Path) -> None:
-    """Prints a trick, and the diff that it makes to a project.
+def show_trick(word: str, directory: Path, as_json: bool) -> None:
+    """Prints a trick, and the diff that it makes to a project, as text or JSON.
 
     Raises:
         Refusal: there is no such trick.
@@ -133,14 +151,20 @@ def show_trick(word: str, directory: Path) -> None:
             rendered(answers | questions.changed(base.answers | answers, take, leave))
             for take, leave in (([], [found]), ([word], []))
         )
-        tasks = questions.choices.get(TASK, ())
-        print(describe(trick, questions.tricks, tasks=tasks))
-        print(f"\n{section(with_it, trick)}\n")
+        text = section(with_it, trick)
         for rendering in (without, with_it):
             (rendering.directory / ANSWERS_FILE).unlink(missing_ok=True)
         scratch = Scratch(aside)
         before, after = (scratch.add_directory(r.directory) for r in (without, with_it))
-        print(scratch.diff(before, after, colored()))
+        diff = scratch.diff(before, after, color=colored() and not as_json)
+    if as_json:
+        chosen = None if project is None else base.tricks
+        print_json(data_of(trick, chosen) | {"section": text, "diff": diff})
+        return
+    tasks = questions.choices.get(TASK, ())
+    print(describe(trick, questions.tricks, tasks=tasks))
+    print(f"\n{text}\n")
+    print(diff)
 
 
 def section(rendering: Rendering, trick: Trick) -> str:
@@ -194,7 +218,7 @@ def read_status(project: Project) -> Status:
             status.edited, status.deleted = compare(project, base, {})
             status.renamed = {}
             if status.deleted and project.in_git:
-                names, status.renamed = find_renamed(project, base)
+                names, status.renamed = renamed_by_owner(project, base.directory)
                 status.edited, status.deleted = compare(project, base, names)
             # As in update.
             newest = project.render(
@@ -217,16 +241,6 @@ def newer(released: list[str], base: Rendering, newest: Rendering) -> list[str]:
     if base.release and released:
         return [tag for tag in released if as_release(tag) > base.release]
     return [newest.version] * (newest.version != base.version)
-
-
-def find_renamed(
-    project: Project, base: Rendering
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns the current paths of the template's files, and the owner's renames."""
-    with scratch_for(project) as (scratch, _):
-        original = scratch.files(scratch.add_directory(base.directory))
-        original.pop(ANSWERS_FILE)
-        return renamed_by_owner(scratch, original, project.staged())
 
 
 def compare(
@@ -261,7 +275,7 @@ def print_status(directory: Path, as_json: bool) -> None:
     project = Project.at(directory)
     status = read_status(project)
     if as_json:
-        print(json.dumps(asdict(status), indent=2, ensure_ascii=False))
+        print_json(asdict(status))
         return
     print(f"template        {status.source}")
     print(f"version         {status.version}")

@@ -124,10 +124,9 @@ class Store:
         """Returns the objects of the stored tags, by name."""
         if not self.repository.is_dir():
             return {}
-        listing = git("for-each-ref", "--format=%(refname) %(objectname)", env=self.env)
-        refs = (line.rpartition(" ")[::2] for line in listing.splitlines())
-        tags = ((name.removeprefix("refs/tags/"), name, oid) for name, oid in refs)
-        return {tag: oid for tag, name, oid in tags if tag != name}
+        command = ("for-each-ref", "--format=%(refname:strip=2) %(objectname)")
+        listing = git(*command, "refs/tags", env=self.env)
+        return dict(line.split(" ") for line in listing.splitlines())
 
     def find(self, version: str) -> str | None:
         """Returns the commit of a tag or of a description by git; None if it is not stored.

@@ -6,7 +6,6 @@ undocumented parts:
 
 - `answers.combined` and `template.questions_data` of the worker that `copier.run_copy` returns;
 - the first words of its errors, which identify refusals;
-- `copier._vcs.get_repo`, which detects git bundles;
 - its use of plumbum to run git, with a directory and an environment of its own.
 """
 
@@ -15,8 +14,8 @@ import os
 import re
 import tomllib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import chdir, contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import chdir, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import distribution
@@ -35,6 +34,11 @@ from torch_tricks.store import Store, address_of
 ANSWERS_FILE = ".copier-answers.yml"
 PUBLISHED = "gh:org/torch-tricks"
 
+DIRTY = (
+    "the template has changes that are not committed, and this version of it cannot be found "
+    "again: commit them and make the project anew before you rely on updates"
+)
+"""Note about a clone with changes."""
 
 UNWRITABLE = "[\0\ud800-\udc7f\udd00-\udfff]"
 """Characters that are valid in YAML, but not in command arguments."""
@@ -204,54 +208,40 @@ def _run_copier(
     project: Path | None,
     files: bool,
 ) -> tuple[Any, list[str]]:
-    """Renders a project with Copier; returns the worker, and notes for the user."""
+    """Renders a project with Copier; returns the worker, and notes for the user.
+
+    Raises:
+        Refusal: Copier fails.
+    """
     import copier
-
-    with _copier(project) as notes:
-        worker = copier.run_copy(
-            source,
-            directory,
-            dict(data),
-            vcs_ref=version,
-            ask=list(ask),
-            # A `.git` could have hooks, which git runs.
-            exclude=[".git"] if files else ["*"],
-            defaults=True,
-            overwrite=True,
-            quiet=True,
-        )
-    return worker, notes
-
-
-@contextmanager
-def _copier(project: Path | None) -> Iterator[list[str]]:
-    """Converts exceptions of Copier to refusals, and its warnings to a list."""
     from copier.errors import CopierAnswersInterrupt, CopierError, DirtyLocalWarning
     from jinja2.exceptions import TemplateError
     from plumbum import ProcessExecutionError, local
     from yaml import YAMLError
 
-    notes: list[str] = []
-    directory = project or Path.cwd()
+    here = project or Path.cwd()
     # The rendering must have the line endings of committed files.
-    environment = {**os.environ}
-    if project:
-        environment |= _without_conversion_of_line_endings()
+    added = _without_conversion_of_line_endings() if project else {}
     try:
         # Plumbum, which runs git for Copier, has its own directory and environment.
         with (
-            chdir(directory),
-            local.cwd(directory),
-            local.env(**environment),
+            chdir(here),
+            local.cwd(here),
+            local.env(**os.environ | added),
             warnings.catch_warnings(record=True) as caught,
         ):
             warnings.simplefilter("always")
-            yield notes
-        if any(issubclass(warning.category, DirtyLocalWarning) for warning in caught):
-            notes.append(
-                "the template has changes that are not committed, and this version of it "
-                "cannot be found again: commit them and make the project anew before you "
-                "rely on updates"
+            worker = copier.run_copy(
+                source,
+                directory,
+                dict(data),
+                vcs_ref=version,
+                ask=list(ask),
+                # A `.git` could have hooks, which git runs.
+                exclude=[".git"] if files else ["*"],
+                defaults=True,
+                overwrite=True,
+                quiet=True,
             )
     except CopierAnswersInterrupt as error:
         raise KeyboardInterrupt from error
@@ -263,11 +253,13 @@ def _copier(project: Path | None) -> Iterator[list[str]]:
     ) as error:
         message = " ".join(str(error).split())
         _, _, answer = message.partition("Validation error for question ")
-        if answer:
-            raise Refusal(answer) from error
         if message.startswith(("Unknown revision", "Local template must be")):
-            raise Refusal(_not_reached(message, project)) from error
-        raise Refusal(f"Copier cannot render the project: {message}") from error
+            answer = _not_reached(message, project)
+        message = answer or f"Copier cannot render the project: {message}"
+        raise Refusal(message) from error
+    if any(issubclass(warning.category, DirtyLocalWarning) for warning in caught):
+        return worker, [DIRTY]
+    return worker, []
 
 
 def _not_reached(why: str, project: Path | None) -> str:
@@ -370,13 +362,9 @@ def _address(source: str, project: Path | None) -> str | None:
     if url := address_of(source):
         return url
     folder = Path(project or "", Path(source).expanduser())
-    if folder.is_file():
-        from copier._vcs import get_repo
-
-        with _copier(project):
-            return get_repo(source)
     if not folder.is_dir():
-        return None
+        # A file can be a bundle of git.
+        return str(folder) if folder.is_file() else None
     try:
         top = git("rev-parse", "--show-toplevel", cwd=folder)
     except GitError as error:

@@ -7,7 +7,7 @@ import re
 import pytest
 from commands import RECOMMENDED, commit, custom, git, run
 from parts import few_of
-from subsets import TASKS, TRICKS
+from subsets import ROOT, TASKS, TRICKS
 from torch_tricks.catalogue import own_questions
 from torch_tricks.errors import Refusal
 from torch_tricks.questions import Questions
@@ -97,6 +97,58 @@ class TestList:
         needs = "needs tricks: parallel=ddp or parallel=fsdp needs: a CUDA GPU"
         assert tricks["prefetcher"].endswith(needs)
         assert " only with: parallel=none or parallel=ddp needs: " in tricks["compile"]
+
+
+class TestJson:
+    """Scripts read it: docs and help have the names."""
+
+    def test_of_list(self, project, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        found = {row["name"]: row for row in json.loads(run("list", "--json"))}
+        assert [*found] == [trick.name for trick in TRICKS]
+        assert {row["in_project"] for row in found.values()} == {None}
+        for trick in TRICKS:
+            row = found[trick.name]
+            assert (row["buys"], row["needs"]) == (trick.buys, [*trick.needs])
+            works_with = {name: [*some] for name, some in trick.works_with.items()}
+            assert row["works_with"] == works_with
+        of_task = json.loads(run("list", "--task", TASKS[-1], "--json"))
+        assert {row["name"] for row in of_task} < found.keys()
+        project(preset="recommended")
+        inside = json.loads(run("list", "--json"))
+        assert [row["name"] for row in inside if row["in_project"]] == RECOMMENDED
+        assert {row["in_project"] for row in inside} == {True, False}
+
+    def test_of_show(self, project, monkeypatch):
+        project(preset="recommended")
+        text = run("show", "ema")
+        # Also in a terminal, the diff has no colours.
+        monkeypatch.setattr("torch_tricks.reporting.colored", lambda: True)
+        shown = json.loads(run("show", "ema", "--json"))
+        [row] = (r for r in json.loads(run("list", "--json")) if r["name"] == "ema")
+        assert shown.items() > row.items()
+        assert text.endswith(f"\n\n{shown['section']}\n\n{shown['diff']}\n")
+        assert "--ema-decay" in shown["section"]
+        assert shown["diff"].startswith("diff --git a/README.md")
+
+    def test_the_names_are_documented(self, project):
+        project(preset="minimal")
+        text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+        tables = text.partition("\n## Output for scripts\n")[2]
+        [row, *_], shown, status = (
+            json.loads(run(*words, "--json"))
+            for words in (["list"], ["show", "swa"], ["status"])
+        )
+        for command, names in (
+            ("list", [*row]),
+            ("show", [name for name in shown if name not in row]),
+            ("status", [*status]),
+        ):
+            table = re.search(rf"`{command} .*?\n\n(\|.*?)\n\n", tables, re.DOTALL)[1]
+            documented = re.findall(r"^\|(.*?)\|", table, re.MULTILINE)
+            assert re.findall(r"`(\w+)`", "".join(documented)) == names
+            told = " ".join(run(command, "--help").split("Print JSON: ")[1].split())
+            assert [name for name in names if name not in told] == []
 
 
 class TestShow:

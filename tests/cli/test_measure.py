@@ -76,7 +76,10 @@ def test_less_than_a_hundredth_does_not_matter(simulated):
     first, second = re.findall("peak_memory_mib: .*: (.*)", told)[:2]
     assert (first, second) == ("higher, by too little to matter", "worse")
     told = run("measure", "l1,prefetcher", "--resume", "--json", *simulated)
-    found = json.loads(told)["differences"]
+    printed = json.loads(told)
+    shape = {"commit", "tricks", "launch", "flags", "repeats", "differences"}
+    assert printed.keys() == shape  # As in docs/command-line.md and --help.
+    found = printed["differences"]
     memory = [each["peak_memory_bytes"]["verdict"] for each in found.values()]
     assert memory[:2] == [first, second]
     assert shared not in run("measure", "l1", *simulated)

@@ -3,6 +3,9 @@
 It is asked in each preset, and some tricks do not go with each of its choices.
 """
 
+from itertools import combinations, product
+from random import Random
+
 import pytest
 import write_page
 from browsing import needs_chromium
@@ -28,11 +31,16 @@ def version():
 
 def test_the_default_is_copiers(version, tmp_path):
     names = {"project_name": "Leaf Diseases", "package_name": "leaf_diseases"}
-    given = preview.with_defaults(version, tmp_path, names)
-    assert given[TASK] == "classification"
-    assert preview.complete(version, given | {TASK: "detection"}) is None
-    del given[TASK]
-    assert preview.complete(version, given) is None
+    answers = preview.complete(version, names, new=tmp_path)
+    assert answers[TASK] == "classification"
+    given = {
+        name: answers[name] for name in version.questions.asked if name != "tricks"
+    }
+    del given[FORMS]
+    with pytest.raises(Refusal, match="detection"):
+        preview.complete(version, given | {TASK: "detection"})
+    with pytest.raises(Refusal, match="task has no answer"):
+        preview.complete(version, names)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -75,6 +83,33 @@ def test_the_page_asks_for_it_before_the_preset(page):
     assert page.evaluate(above)
     assert "--task" not in page.inner_text("#ours")
     assert "task=" not in page.inner_text("#theirs")
+
+
+@needs_chromium
+def test_the_page_refuses_what_the_command_line_refuses(version, page):
+    """Every pair of tricks with each task and form, and random lists."""
+    questions, random = version.questions, Random(0)
+    names = questions.listable
+    cases = [
+        ({TASK: task, FORMS: form}, list(tricks))
+        for task, form in product(*(questions.choices[q] for q in (TASK, FORMS)))
+        for tricks in [
+            *combinations(names, 2),
+            *(random.sample(names, random.randrange(20)) for _ in range(50)),
+        ]
+    ]
+    found = page.evaluate(
+        """(cases) => cases.map(([answers, tricks]) => tricks.some((name) =>
+            obstacle(name, {...answers, tricks: tricks.filter((one) => one !== name)})))""",
+        cases,
+    )
+    for (answers, tricks), refused in zip(cases, found, strict=True):
+        try:
+            questions.check({**answers, "tricks": tricks})
+            assert not refused, (answers, tricks)
+        except Refusal:
+            assert refused, (answers, tricks)
+    assert {*found} == {True, False}
 
 
 @needs_chromium

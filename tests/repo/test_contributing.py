@@ -17,14 +17,14 @@ from pathlib import Path
 import copier
 import pytest
 from footprint import MODULES, footprint
-from inspection import ANSWERS, PACKAGE, WORDS, text_files
+from inspection import ANSWERS, PACKAGE, WORDS, module_of, text_files
 from packaging.requirements import Requirement
 from packaging.version import Version
 from parts import at_once
 from processes import call
 from rendering import render
 from subsets import ROOT, TASKS, TRICKS, Subset, everything, forms_of, task_of
-from torch_tricks.catalogue import Trick, module_of
+from torch_tricks.catalogue import Trick
 
 
 def section(trick: Trick, files: dict[str, str]) -> str:

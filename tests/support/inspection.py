@@ -20,7 +20,7 @@ from footprint import MODULES, footprint, modules
 from processes import call_any
 from rendering import PACKAGE
 from subsets import ROOT, TRICKS, Subset
-from torch_tricks.catalogue import Trick, module_of
+from torch_tricks.catalogue import Trick
 
 ANSWERS = ".copier-answers.yml"
 """Names every trick that was asked for, chosen or not: Copier needs that."""
@@ -29,6 +29,17 @@ RUFF = Path(sys.executable).with_name("ruff")
 
 WORDS = yaml.safe_load((ROOT / "tests/support/words.yml").read_text("utf-8"))
 """Patterns of each trick, or of each of its choices, that nothing else says."""
+
+
+def module_of(requirement: str) -> str:
+    """Returns the module of a requirement, such as `huggingface-hub>=0.30`."""
+    name = re.split("[^A-Za-z0-9_-]", requirement)[0].lower()
+    of_name = {
+        "mlflow-skinny": "mlflow",
+        "pillow": "PIL",
+        "scikit-learn": "sklearn",
+    }
+    return of_name.get(name, name.replace("-", "_"))
 
 
 def words_by_owners(computed: bool = True) -> dict[tuple[str, ...], list[str]]:

@@ -33,8 +33,7 @@ from torch_tricks.preview import own_version
 PROJECT = {"project_name": "Leaf Diseases"}
 PACKAGE = "leaf_diseases"
 DESCRIPTIONS = {
-    task: own_version().expressions.default("description", {TASK: task})
-    for task in TASKS
+    task: own_version().default("description", {TASK: task}) for task in TASKS
 }
 NAMES = {"preset", *choice_questions(own_questions()), "tricks"}
 """The questions that choose what is rendered."""

@@ -86,16 +86,16 @@ def check_project(answers):
     assert files["README.md"].startswith(f"# {answers['project_name']}\n")
 
 
-EXPRESSIONS = own_version().expressions
-RESERVED = {"reserved_names": " ".join(reserved_names(own_version()))}
+VERSION = own_version()
+RESERVED = {"reserved_names": " ".join(reserved_names(VERSION))}
 
 
 @given(name=text.filter(lambda name: name and is_plain(name, 80)))
 def test_every_project_name_gives_a_good_package_name(name):
     answers = {"project_name": name} | RESERVED
-    package = EXPRESSIONS.default("package_name", answers)
+    package = VERSION.default("package_name", answers)
     assert package.isidentifier() and len(package) <= 30
-    assert EXPRESSIONS.fault("package_name", answers | {"package_name": package}) == ""
+    assert VERSION.fault("package_name", answers | {"package_name": package}) == ""
 
 
 @pytest.mark.parametrize(
@@ -121,4 +121,4 @@ def test_every_project_name_gives_a_good_package_name(name):
 )
 def test_names_give_names_of_packages(name, package):
     answers = {"project_name": name} | RESERVED
-    assert EXPRESSIONS.default("package_name", answers) == package
+    assert VERSION.default("package_name", answers) == package

@@ -33,7 +33,7 @@ def test_copier_and_the_catalogue_refuse_the_same():
     """Every pair of tricks with each task and form, and random lists."""
     raw, random = own_questions(), Random(0)
     ours = Questions(raw)
-    copiers = Version(raw, dict, "").expressions
+    copiers = Version(raw, dict, "")
     answers = {
         "preset": "custom",
         "choice_questions": ours.raw["choice_questions"]["default"],

@@ -8,8 +8,9 @@ import yaml
 from blocks import File
 from commands import commit, git
 from torch_tricks.catalogue import own_questions
+from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError
-from torch_tricks.preview import complete, from_files, own_version, with_defaults
+from torch_tricks.preview import complete, from_files, own_version
 from torch_tricks.store import Store, address_of
 
 
@@ -125,12 +126,14 @@ def test_questions_that_are_asked_in_another_way_are_left_to_copier(
     name, entry, value, tmp_path
 ):
     raw = deepcopy(own_questions())
-    given = with_defaults(own_version(), tmp_path, {"preset": "custom"})
+    everything = complete(own_version(), {"preset": "custom"}, new=tmp_path)
+    given = {name: everything[name] for name in own_version().questions.asked}
     raw[name] |= {"help": "In other words"}
-    assert complete(from_files(stored(raw), "v1"), given)
+    assert complete(from_files(stored(raw), "v1"), given) == everything
     raw[name] |= {entry: value}
-    version = from_files(stored(raw), "v1")
-    assert version is None or complete(version, given) is None
+    if version := from_files(stored(raw), "v1"):
+        with pytest.raises(Refusal):
+            complete(version, given)
 
 
 def stored(raw, *paths):
@@ -141,8 +144,8 @@ def stored(raw, *paths):
 def test_what_is_excluded_is_in_no_project(tmp_path):
     raw = own_questions() | {"_exclude": ["/left", "/out.txt"]}
     version = from_files(stored(raw, "left/a.txt", "out.txt", "kept/out.txt"), "v1")
-    given = with_defaults(version, tmp_path, {"preset": "minimal"})
-    project = version.expressions.render(complete(version, given))
+    answers = complete(version, {"preset": "minimal"}, new=tmp_path)
+    project = version.render(answers)
     assert project.keys() == {"kept/out.txt"}
 
 
@@ -156,3 +159,22 @@ def test_a_version_with_missing_files_is_left_to_copier(repository, tmp_path):
     oid = git(repository, "rev-parse", "v1:copier.yml").strip()
     (repository / ".git" / "objects" / oid[:2] / oid[2:]).unlink()
     assert store.files(store.find("v1")) is None
+
+
+def test_compiled_templates_are_kept_until_their_text_changes(tmp_path, monkeypatch):
+    """Also those of a clone, whose versions all have their own text."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    name, questions = "template/a.txt.jinja", stored(own_questions())
+    for text, is_compiled in (("preset", True), ("preset", False), ("task", True)):
+        files = questions | {name: File(f"{{{{ {text} }}}}".encode())}
+        version, compiled = from_files(files, "v1"), []
+        compile_one = version.environment.compile
+
+        def noted(source, name=None, *rest, todo=compile_one, noted=compiled):
+            noted.append(name)
+            return todo(source, name, *rest)
+
+        monkeypatch.setattr(version.environment, "compile", noted)
+        answers = complete(version, {"preset": "minimal"}, new=tmp_path)
+        assert version.render(answers)["a.txt"][0].decode() == answers[text]
+        assert (name in compiled) == is_compiled
