@@ -70,7 +70,7 @@ def try_case(workshop: Workshop, case: Case) -> Counter:
     assert report.exit_code in (0, 1), report.errors
     old, answers = workshop.fresh(case.old, case.answers), recorded_answers(after)
     assert tricks_of(case.new, answers) == case.tricks
-    for name in ("project_name", "package_name", "description", "author"):
+    for name in ("project_name", "package_name", "description", "author", TASK):
         assert answers[name] == recorded_answers(old)[name]
     new = workshop.fresh(case.new, answers)
     assert lost_lines(project.owned, after, report) == set(), report.output
