@@ -90,11 +90,15 @@ def check_every_file(subsets, tmp_path):
     "subset", all_subsets(PROOF_SEED), ids=lambda subset: subset.core
 )
 def test_a_subset_trains_and_resumes(subset, tmp_path, zygote, folder, hdf5):
-    """In forks: with `ddp` and `fsdp` it is a world of one."""
+    """In forks: with `ddp` and `fsdp` it is a world of one.
+
+    Every second one resumes with data loading processes. Rows of arrays do both.
+    """
     project = render_subset(tmp_path / "project", subset)
     flags = training.flags(subset, folder, hdf5)
+    workers = (2 * (len(subset.tricks) % 2),)
     run = tmp_path / "run"
-    training.train_and_resume(zygote.run, subset, project, run, flags)
+    training.train_and_resume(zygote.run, subset, project, run, flags, workers)
     shutil.rmtree(tmp_path)
 
 
