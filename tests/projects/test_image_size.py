@@ -1,6 +1,7 @@
 """Images of a height and width, for every script of the four tasks."""
 
 import json
+from functools import partial
 
 import pytest
 import training
@@ -24,12 +25,7 @@ def test_every_script_takes_images_of_a_height_and_width(task, zygote, tmp_path)
     project = render_subset(tmp_path / "project", subset)
     photo, run = tmp_path / "photo.png", tmp_path / "run"
     Image.effect_noise((70, 50), 50).convert("RGB").save(photo)
-
-    def script(*command):
-        result = zygote.run(project, *command)
-        assert result.returncode == 0, result.stderr
-        return result.stdout
-
+    script = partial(zygote.output, project)
     flags = ("--num-workers", 0, "--device", "cpu", "--epochs", 2, "--max-steps", 4)
     said = script("train.py", *SIZE, *flags, "--run-dir", run)
     assert " images of 16 x 40, " in said
