@@ -233,23 +233,17 @@ def test_a_save_is_atomic_and_durable(project, flags, zygote, tmp_path):
     assert calls[len(steps) + len(faults.SAVING) - 1] == ["remove", first]
 
 
-def full_disk(started):
-    return ("fill", 2, "/checkpoints/")
-
-
-def vanished(started):
-    return ("move", 2, started / "checkpoints", started / "nowhere" / "at-all")
-
-
-@pytest.mark.parametrize("fault", at_once([full_disk, vanished], full_disk))
+@pytest.mark.parametrize("fault", at_once(["fill", "move"], "fill"))
 def test_run_goes_on_without_checkpoints(fault, project, flags, zygote, whole, started):
-    arguments = (*flags, "--run-dir", started, "--resume", "auto")
-    result = zygote.run(project, faults.SCRIPT, *fault(started), *arguments)
+    arguments = [*flags, "--run-dir", started, "--resume", "auto"]
+    if fault == "move":
+        arguments[:0] = started / "checkpoints", started / "nowhere" / "at-all"
+    result = zygote.run(project, faults.SCRIPT, fault, 2, *arguments)
     assert result.returncode == 0, result.stderr
     lines = result.stderr.splitlines()
     path = re.escape(f"{started}/checkpoints")
     assert len(lines) >= 2
-    made_room = r"|the disk is full: removed \S+" if fault == full_disk else ""
+    made_room = r"|the disk is full: removed \S+" if fault == "fill" else ""
     refusal = rf"training continues without a checkpoint: .*{path}.*{made_room}"
     for line in lines:
         assert re.fullmatch(refusal, line), line
@@ -261,7 +255,7 @@ def test_run_goes_on_without_checkpoints(fault, project, flags, zygote, whole, s
     # What was there before, and nothing that was written aside.
     names = [path.name for path in (started / "checkpoints").iterdir()]
     # On a full disk, older ones have made room in vain.
-    kept = (3,) if fault == full_disk else (1, 2, 3)
+    kept = (3,) if fault == "fill" else (1, 2, 3)
     assert sorted(names) == [f"step-{step:08d}.pt" for step in kept]
     assert "step-00000003.pt, step 3" in goes_on(zygote.run, project, started, *flags)
     training.check_same_run(whole, started)
@@ -376,7 +370,7 @@ def test_signal_on_the_command_line(number, zygote, folder, hdf5, tmp_path):
 @pytest.mark.proof
 def test_terminal_closes(project, flags, zygote, tmp_path):
     """Printing fails from then on, but the checkpoint is still saved."""
-    flags = (*flags, "--epochs", 48, "--log-every", 1)
+    flags = (*flags, "--epochs", 16, "--log-every", 1)
     training.train(zygote.run, project, *flags, "--run-dir", tmp_path / "whole")
     directory = tmp_path / "run"
     child, terminal = pty.fork()

@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from processes import call
-from rendering import PACKAGE, render, render_subset
+from rendering import PACKAGE, render, render_files
 from subsets import ROOT, everything
 from torch_tricks import template
 from torch_tricks.catalogue import own_catalogue
@@ -79,9 +79,10 @@ def check_reserved(names):
 
 
 @pytest.mark.parametrize("parallel", ["dp", "ddp"])
-def test_no_package_is_called_as_a_script_or_a_module_of_the_tests(parallel, tmp_path):
-    project = render_subset(tmp_path / "project", everything(parallel=parallel))
-    names = scripts(project) | {path.stem for path in project.glob("tests/**/*.py")}
+def test_no_package_is_called_as_a_script_or_a_module_of_the_tests(parallel):
+    files = render_files(everything(parallel=parallel).answers)
+    code = [file for file in files if re.fullmatch(r"(tests/.*|[^/]*)\.py", file)]
+    names = {Path(file).stem for file in code}
     check_reserved({name for name in names if not name.startswith("test_")})
 
 
