@@ -7,16 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import (
-    NAME,
-    RECOMMENDED,
-    custom,
-    edit,
-    files,
-    git,
-    python,
-    run,
-)
+from commands import NAME, RECOMMENDED, custom, edit, files, git, python, run
 from rendering import PACKAGE, render
 from subsets import ROOT, TASKS, TRICKS
 from torch_tricks import cli

@@ -9,17 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import (
-    SOURCE,
-    commit,
-    custom,
-    edit,
-    files,
-    git,
-    run,
-    run_undo,
-    state,
-)
+from commands import SOURCE, commit, custom, edit, files, git, run, run_undo, state
 from parts import few_of
 from rendering import PACKAGE
 from torch_tricks.git import Scratch

@@ -112,10 +112,7 @@ def own_criterion() -> Edit:
     weights = "\nWEIGHTS = Tensor([1.0, 2.0, 1.0, 1.0, 0.5, 1.0])\n\nMETRICS = "
     return {
         f"{PACKAGE}/settings.py": [('default="adamw"', 'default="sgd"')],
-        f"{PACKAGE}/task.py": [
-            (loss, weighted),
-            ("\nMETRICS = ", weights),
-        ],
+        f"{PACKAGE}/task.py": [(loss, weighted), ("\nMETRICS = ", weights)],
     }
 
 

@@ -157,7 +157,7 @@ LOSSES: dict["""
             ('    "huber": F.huber_loss,\n', '    "log_cosh": log_cosh,\n'),
         ],
         f"{PACKAGE}/settings.py": [
-            ('"l1", "huber"] = "mse"', '"l1", "log_cosh"] = "log_cosh"'),
+            ('"l1", "huber"] = "mse"', '"l1", "log_cosh"] = "log_cosh"')
         ],
     }
 

@@ -24,15 +24,7 @@ from rendering import render
 KINDS = ("ddp", "fsdp")
 ANSWERS = {
     "preset": "custom",
-    "tricks": [
-        "folders",
-        "seeding",
-        "accumulation",
-        "amp",
-        "swa",
-        "mixup",
-        "resume",
-    ],
+    "tricks": ["folders", "seeding", "accumulation", "amp", "swa", "mixup", "resume"],
 }
 FLAGS = (
     *("--data", "folder", "--device", "cpu", "--image-size", training.IMAGE_SIZE),

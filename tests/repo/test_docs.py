@@ -5,12 +5,7 @@ import re
 
 import pytest
 from footprint import MODULES, flags
-from subsets import (
-    ROOT,
-    SEED_OF_PAIRS,
-    TRICKS,
-    covering_array,
-)
+from subsets import ROOT, SEED_OF_PAIRS, TRICKS, covering_array
 from write_docs import (
     COMPUTED,
     PAGES,

@@ -14,13 +14,7 @@ from itertools import cycle, pairwise
 
 import pytest
 import write_page
-from blocks import (
-    UnknownConstruct,
-    as_yaml,
-    files_in,
-    own_template,
-    read_template,
-)
+from blocks import UnknownConstruct, as_yaml, files_in, own_template, read_template
 from browsing import firefox, needs_chromium, needs_firefox, served
 from commands import RECOMMENDED, begin, commit, files, git, python, run
 from copier._cli import CopierApp

@@ -30,10 +30,7 @@ COMMON = (
 )
 """The last batch holds 4 images; where that is dropped, the last window has 1 batch."""
 
-UNTRACKED = {
-    "mlflow": ("--mlflow-uri", "none"),
-    "wandb": ("--wandb-mode", "disabled"),
-}
+UNTRACKED = {"mlflow": ("--mlflow-uri", "none"), "wandb": ("--wandb-mode", "disabled")}
 WITHOUT_TRACKERS = tuple(chain(*UNTRACKED.values()))
 """Flags of a run that sends nothing, and writes to no database."""
 

@@ -17,13 +17,7 @@ import dunamai
 import yaml
 from covering import FORMS, TASK
 from hypothesis import strategies as st
-from rendering import (
-    PACKAGE,
-    all_answers,
-    clones_kept,
-    quick_copier,
-    render_version,
-)
+from rendering import PACKAGE, all_answers, clones_kept, quick_copier, render_version
 from subsets import TASKS, TRICKS, all_subsets, questions, space
 from torch_tricks.cli import app
 from typer.testing import CliRunner

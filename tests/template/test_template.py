@@ -172,10 +172,7 @@ def test_the_list_to_tick_says_what_a_trick_is_of_little_use_without():
 
 @pytest.mark.parametrize(
     ("folder", "name", "package"),
-    [
-        ("MNISTnet", "MNISTnet", "mnistnet"),
-        ("--_", "Project", "project"),
-    ],
+    [("MNISTnet", "MNISTnet", "mnistnet"), ("--_", "Project", "project")],
 )
 def test_the_project_is_called_after_its_folder(copied, folder, name, package):
     project, recorded, _ = copied({"preset": "minimal"}, folder=folder)
@@ -270,10 +267,7 @@ def test_nobody_needs_to_trust_the_template():
         ({"preset": "custom", "parallel": "tpu"}, "Invalid choice"),
         ({"tricks": "[swa]"}, "add -d preset=custom"),
         ({"chosen": "[swa]"}, "It is not asked for"),
-        (
-            {"preset": "custom", "preset_tricks": "[swa]"},
-            "It is not asked for",
-        ),
+        ({"preset": "custom", "preset_tricks": "[swa]"}, "It is not asked for"),
         ({"preset": "custom", "tricks": "[amp, best]"}, "Invalid choice"),
         ({"preset": "custom", "tricks": "[amp, needy]"}, "needy needs swa: choose"),
         (
