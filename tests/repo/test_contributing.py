@@ -16,6 +16,7 @@ from pathlib import Path
 
 import copier
 import pytest
+import training
 from footprint import MODULES, footprint
 from inspection import ANSWERS, PACKAGE, WORDS, text_files
 from packaging.requirements import Requirement
@@ -211,8 +212,10 @@ def test_example_makes_a_clean_project_that_trains(example, tmp_path, subset, zy
         call(sys.executable, "-m", "ruff", *command, "--isolated", cwd=project)
     result = zygote.pytest(project, "-q", "tests/optim/test_sign_gradients.py")
     assert result.returncode == 0, result.stdout
-    short = ("--image-size", 8, "--max-steps", 3, "--num-workers", 0, "--device", "cpu")
-    zygote.output(project, "train.py", *short, "--run-dir", "run")
+    training.make_shapes_few(project)
+    short = ("--image-size", 8, "--batch-size", 6, "--max-steps", 3)
+    short += ("--num-workers", 0, "--device", "cpu", "--run-dir", "run")
+    zygote.output(project, "train.py", *short)
     [line] = (project / "run" / "metrics.jsonl").read_text().splitlines()
     assert json.loads(line)["step"] == 3
     assert math.isfinite(json.loads(line)["val_loss"])

@@ -18,6 +18,7 @@ from blocks import UnknownConstruct, as_yaml, files_in, own_template, read_templ
 from browsing import firefox, needs_chromium, needs_firefox, served
 from commands import RECOMMENDED, begin, commit, files, git, python, run
 from copier._cli import CopierApp
+from parts import MARKS
 from plumbum import local
 from processes import call, call_any
 from rendering import all_answers, quick_copier, render_files, render_with_copier
@@ -878,7 +879,7 @@ OTHERS = [
     [
         (*FIRST, run_here),
         pytest.param(*FIRST, run_as_typed, marks=pytest.mark.proof),
-        *(pytest.param(*other, run_here, marks=pytest.mark.proof) for other in OTHERS),
+        *(pytest.param(*other, run_here, marks=MARKS) for other in OTHERS),
     ],
 )
 def test_zip_and_commands_give_the_same_project(
