@@ -164,7 +164,7 @@ LOSSES: dict["""
 
 def another_metric() -> Edit:
     """The share of the predictions with an error below 0.5, which decides."""
-    derived = '        "near": sums["near"].mean().item() / samples,\n'
+    derived = '        "near": sums["near"].double().mean().item() / samples,\n'
     summed = '            "near": (errors.abs() < 0.5).sum(dim=0),\n'
     return {
         f"{PACKAGE}/task.py": [
