@@ -811,13 +811,6 @@ class TestWays:
         for task, target in write_page.EXAMPLES["task"].items():
             assert target in page.inner_text(f"#task label:has([value={task}])")
 
-    @pytest.mark.proof
-    def test_files_can_be_read_beside_the_handbook(self, show, written):
-        page = show(written, "#preset=minimal&page=ema")
-        page.click("[data-file='leaf_diseases/task.py']")
-        assert page.inner_text("#path") == "leaf_diseases/task.py"
-        assert page.is_visible("#page")
-
 
 def works(name, task):
     [trick] = [trick for trick in TRICKS if trick.name == name]
@@ -921,7 +914,10 @@ def test_a_page_of_the_handbook_opens_beside_the_code(show, written):
     assert not code.is_visible()
     page.click("#page summary")
     assert code.inner_text() == "def"
+    page.click("[data-file='leaf_diseases/task.py']")
+    assert page.inner_text("#path") == "leaf_diseases/task.py"
     assert page.locator("#lines").is_visible()
+    assert page.is_visible("#page")
     shared = page.url
     page.click("#page [data-page=seeding]")
     assert heading.inner_text() == "Seeding"
