@@ -314,6 +314,14 @@ def test_signals_do_not_end_data_loading_processes(
     assert len(results(tmp_path / "run")[1]) == 2
 
 
+def test_data_loading_processes_ignore_signals(run: Run) -> None:
+    for loader in (run.train_loader, run.val_loader):
+        assert loader.worker_init_fn is not None
+        with run.stop:  # It puts the handlers back.
+            loader.worker_init_fn(0)
+            assert {*map(signal.getsignal, STOPPING)} == {signal.SIG_IGN}
+
+
 def test_a_run_that_cannot_go_on_says_that_it_begins(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
