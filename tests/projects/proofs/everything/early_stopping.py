@@ -6,6 +6,7 @@ import pytest
 import torch
 import train
 from conftest import stop_after
+from leaf_diseases.optim.early_stopping import EarlyStopping
 from leaf_diseases.settings import Settings, replace
 from test_checkpoint import assert_equal_runs, results
 from test_early_stopping import LOSSES, settings, validation_losses
@@ -42,3 +43,10 @@ def test_run_stopped_within_an_epoch_goes_on_whatever_its_loss(
         train.main(replace(settings, resume="auto"))
     first, second = results(tmp_path / "run")[1]
     assert second["step"] == 2 * first["step"]
+
+
+def test_no_run_is_finished_by_its_first_mean_or_before(settings: Settings) -> None:
+    early_stopping = EarlyStopping(replace(settings, patience=1, swa_start=0.5))
+    early_stopping.watch({"val_loss": 1.0}, averaged=False)
+    for averaged in (False, True):
+        assert not early_stopping.stops_after({"val_loss": 2.0}, averaged)
