@@ -695,7 +695,7 @@ def as_flag(name, value):
     ("without", "tolerance"),
     [
         # Between the two versions the choice of Mixup or CutMix draws otherwise.
-        ({}, 0.1),
+        pytest.param({}, 0.1, marks=pytest.mark.share),
         ({"amp": False, "mixup": False}, 0.01),
     ],
     ids=["everything", "no-amp-no-mixup"],
