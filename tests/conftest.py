@@ -119,6 +119,17 @@ def zygote() -> Iterator[Zygote]:
 
 
 @pytest.fixture(scope="session")
+def floor_python() -> Path:
+    return ROOT / os.environ["TORCH_TRICKS_FLOOR_PYTHON"]
+
+
+@pytest.fixture(scope="session")
+def floor_zygote(floor_python: Path) -> Iterator[Zygote]:
+    with Zygote(floor_python) as zygote:
+        yield zygote
+
+
+@pytest.fixture(scope="session")
 def mypy(worker_id: str) -> tuple[object, ...]:
     """The command that checks types.
 

@@ -25,8 +25,8 @@ import training
 from parts import at_once, few_of
 from rendering import render_subset
 from subsets import PROOF_SEED, ROOT, Subset, all_subsets, everything, recommended
-from test_floor import FLOOR_PYTHON, needs_floor
-from zygote import OF_FEW_CORES, Zygote
+from test_floor import needs_floor
+from zygote import OF_FEW_CORES
 
 EVERYTHING = everything()
 RESUMABLE = [subset for subset in all_subsets(PROOF_SEED) if "resume" in subset.tricks]
@@ -700,17 +700,19 @@ def as_flag(name, value):
     ],
     ids=["everything", "no-amp-no-mixup"],
 )
-def test_versions_may_change(without, tolerance, folder, hdf5, zygote, tmp_path):
+def test_versions_may_change(
+    without, tolerance, folder, hdf5, zygote, floor_zygote, tmp_path
+):
     """A run moves from the newest versions to the oldest and back. The losses stay close."""
     subset = everything(**without)
     project = render_subset(tmp_path / "project", subset)
     # MLflow opens no database that a newer version of it has opened.
     flags = [*training.flags(subset, folder, hdf5), *training.WITHOUT_TRACKERS]
     training.train(zygote.run, project, *flags, "--run-dir", tmp_path / "whole")
-    with Zygote(ROOT / FLOOR_PYTHON) as floor:
-        last = tmp_path / "whole"
-        for python, step in ((zygote, None), (floor, 2), (zygote, 3), (floor, 4)):
-            last = goes_on_in_a_new_directory(python.run, project, last, step, *flags)
+    last = tmp_path / "whole"
+    parts = (zygote, None), (floor_zygote, 2), (zygote, 3), (floor_zygote, 4)
+    for python, step in parts:
+        last = goes_on_in_a_new_directory(python.run, project, last, step, *flags)
     newest, moved = map(training.read_metrics, (tmp_path / "whole", last))
     for one, other in zip(newest, moved, strict=True):
         assert one["learning_rates"] == other["learning_rates"]

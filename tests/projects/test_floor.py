@@ -17,7 +17,7 @@ from processes import call, call_any
 from rendering import render, render_subset
 from subsets import ROOT, TASKS, TRICKS, covering_array, everything, seeded_forms
 from test_proofs import ALL, add_proofs
-from zygote import OF_FEW_CORES, OF_TORCH, Zygote
+from zygote import OF_FEW_CORES, OF_TORCH
 
 FLOOR_PYTHON = os.environ.get("TORCH_TRICKS_FLOOR_PYTHON")
 NEWEST_TORCH_FLOOR = (2, 9, 0)
@@ -39,17 +39,6 @@ def why_not() -> str:
 
 
 needs_floor = pytest.mark.skipif(bool(why_not()), reason=why_not())
-
-
-@pytest.fixture(scope="session")
-def floor_python() -> Path:
-    return ROOT / FLOOR_PYTHON
-
-
-@pytest.fixture(scope="session")
-def floor_zygote(floor_python):
-    with Zygote(floor_python) as zygote:
-        yield zygote
 
 
 WORKFLOW = ROOT / ".github" / "workflows" / "test.yml"
