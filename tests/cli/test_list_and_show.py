@@ -230,11 +230,6 @@ class TestWithoutNetwork:
         assert "newer versions  not known\n" in output
         assert output.count("check the network") == 1
 
-    def test_list_has_the_tricks_of_the_tool(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        tricks, _ = listed(run("list"))
-        assert [*tricks] == [trick.name for trick in TRICKS]
-
     def test_tricks_of_the_tool_are_at_hand(self, project):
         project(preset="minimal")
         assert "  -  swa " in run("list")

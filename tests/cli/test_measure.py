@@ -18,10 +18,10 @@ FLAGS = (
 
 @pytest.fixture(scope="module")
 def slow(hub, tmp_path_factory):
-    """A template whose prefetcher takes a second more in each step."""
+    """A template whose prefetcher takes half a second more in each step."""
     work = tmp_path_factory.mktemp("slow")
     begin(work)
-    sleep = '{% if "prefetcher" in chosen %}\n    time.sleep(1)\n{% endif %}\n'
+    sleep = '{% if "prefetcher" in chosen %}\n    time.sleep(0.5)\n{% endif %}\n'
     step = "    progress.step += 1\n"
     edit(work / "template" / "train.py.jinja", step, sleep + step)
     commit(work)

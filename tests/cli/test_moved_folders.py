@@ -131,9 +131,7 @@ class TestSmallProjects:
             ),
             (
                 [("g/optim/swa.py", "g/swa.py")],
-                [
-                    "g/optim/swa.py (you renamed it to g/swa.py; train.py imports it)",
-                ],
+                ["g/optim/swa.py (you renamed it to g/swa.py; train.py imports it)"],
             ),
         ],
         ids=str,

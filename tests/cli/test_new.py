@@ -3,22 +3,11 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from commands import (
-    NAME,
-    RECOMMENDED,
-    SOURCE,
-    custom,
-    edit,
-    files,
-    git,
-    python,
-    run,
-)
+from commands import NAME, RECOMMENDED, custom, edit, files, git, python, run
 from rendering import PACKAGE, render
 from subsets import ROOT, TASKS, TRICKS
 from torch_tricks import cli
@@ -65,14 +54,6 @@ class TestNew:
         assert f"\nIts package is {PACKAGE}: import {PACKAGE}.\n" in output
         assert ", pydantic, torch, torchvision, tqdm, tyro.\n" in output
         assert os.listdir(tmp_path) == ["leaves"]
-
-    def test_the_real_copier_agrees(self, tmp_path, fresh):
-        command = [Path(sys.executable).with_name("copier"), "copy", "--defaults"]
-        names = {"project_name": NAME, "preset": "minimal"}
-        command += [f"--data={name}={value}" for name, value in names.items()]
-        command += ["--quiet", "--vcs-ref=v0.1.0", SOURCE, tmp_path / "leaves"]
-        subprocess.run(command, check=True)
-        assert files(tmp_path / "leaves") == files(fresh(preset="minimal"))
 
     @pytest.mark.proof
     def test_a_clone_makes_projects_of_itself_as_it_stands(self, tmp_path):
@@ -296,22 +277,6 @@ class TestAsking:
         return asked
 
     @pytest.mark.parametrize(
-        "wish",
-        [
-            *("--preset=minimal", "--with=swa", "--without=amp", "--data=tricks=[swa]"),
-            "--defaults",
-        ],
-    )
-    def test_nothing_when_told_enough(self, tmp_path, asked, wish):
-        run("new", tmp_path / "leaves", "--name", NAME, wish)
-        assert asked == []
-
-    def test_name_task_and_preset(self, tmp_path, asked, fresh):
-        run("new", tmp_path / "leaf-diseases")
-        assert asked == ["project_name", "task", "preset"]
-        assert files(tmp_path / "leaf-diseases") == files(fresh())
-
-    @pytest.mark.parametrize(
         ("wishes", "expected"),
         [
             (["--name", NAME], ["task", "preset"]),
@@ -321,6 +286,12 @@ class TestAsking:
             (["--data", "task=classification"], ["project_name", "preset"]),
             (["--preset=everything"], ["project_name"]),
             (["--with=swa", "--preset=custom"], ["project_name"]),
+            ([], ["project_name", "task", "preset"]),
+            (["--name", NAME, "--preset=minimal"], []),
+            (["--name", NAME, "--with=swa"], []),
+            (["--name", NAME, "--without=amp"], []),
+            (["--name", NAME, "--data=tricks=[swa]"], []),
+            (["--defaults"], []),
         ],
         ids=str,
     )

@@ -3,29 +3,46 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
-from commands import (
-    SOURCE,
-    commit,
-    custom,
-    edit,
-    files,
-    git,
-    run,
-    run_undo,
-    state,
-)
+from commands import SOURCE, commit, custom, edit, files, git, run, run_undo, state
 from parts import few_of
 from rendering import PACKAGE
 from torch_tricks.git import Scratch
-from versions import REPOSITORY
+from versions import IDENTITY, REPOSITORY
 
 LISTED = r"tricks:\n- seeding"
+
+
+UNFIT = [
+    (custom(), ["add", "swa"], "swa needs amp: choose both, or neither"),
+    (custom("amp", "swa"), ["remove", "amp"], "swa needs amp: remove swa too"),
+    (custom("mixup"), ["add", "accumulation"], "mixup excludes accumulation"),
+    (custom(), ["add", "prefetcher"], "parallel=ddp or parallel=fsdp: add"),
+    (
+        custom("prefetcher", parallel="ddp"),
+        ["add", "parallel=dp"],
+        "parallel=ddp or parallel=fsdp: remove prefetcher too",
+    ),
+]
+WRONG_ANSWERS = [
+    ("update", LISTED, "tricks: [swa]", "swa needs amp"),
+    ("update", LISTED, "tricks: [amp, sva]", "sva"),
+    ("add swa", LISTED, "tricks: seeding", "must be a list, such as"),
+    ("list", "parallel: none", "parallel: ddq", "did you mean ddp?"),
+    ("show swa", "preset: custom", "preset: costum", "mean custom?"),
+    ("update", "package_name: leaf_", "package_name: Leaf_", "package_name"),
+    ("update", "project_name: .*\n", "", "has no project_name: write that"),
+    ("update", f"parallel: .*\n|{LISTED}", "", "no parallel and no tricks"),
+    ("update", "(?s).+", "", "get it back from git"),
+    ("update", "(?s).+", "a: [", "correct it"),
+    ("update", "_commit: .*\n", "", "does not say which version"),
+    ("update", "_commit: .*", "_commit: 0a1b2c3", "_commit in .copier-answers"),
+    ("update", "_src_path: .*", "_src_path: /nowhere", "_src_path"),
+]
 
 
 class TestTricksThatDoNotGoTogether:
@@ -52,33 +69,7 @@ class TestTricksThatDoNotGoTogether:
         assert "mixup excludes accumulation" in run("update", *data, code=2)
         assert state(directory) == before
 
-    @pytest.mark.parametrize(
-        ("before", "command", "sentence"),
-        few_of(
-            [
-                (custom(), ["add", "swa"], "swa needs amp: choose both, or neither"),
-                (
-                    custom("amp", "swa"),
-                    ["remove", "amp"],
-                    "swa needs amp: remove swa too",
-                ),
-                (
-                    custom("mixup"),
-                    ["add", "accumulation"],
-                    "mixup excludes accumulation",
-                ),
-                (custom(), ["add", "prefetcher"], "parallel=ddp or parallel=fsdp: add"),
-                (
-                    custom("prefetcher", parallel="ddp"),
-                    ["add", "parallel=dp"],
-                    "parallel=ddp or parallel=fsdp: remove prefetcher too",
-                ),
-            ],
-            0,
-            1,
-        ),
-        ids=str,
-    )
+    @pytest.mark.parametrize(("before", "command", "sentence"), few_of(UNFIT, 0, 1))
     def test_add_and_remove(self, a_project, before, command, sentence):
         directory = a_project(**before)
         before = state(directory)
@@ -86,48 +77,7 @@ class TestTricksThatDoNotGoTogether:
         assert state(directory) == before
 
     @pytest.mark.parametrize(
-        ("command", "pattern", "wrong", "sentence"),
-        few_of(
-            [
-                (["update"], LISTED, "tricks: [swa]", "swa needs amp"),
-                (["update"], LISTED, "tricks: [amp, sva]", "sva"),
-                (["add", "swa"], LISTED, "tricks: seeding", "must be a list, such as"),
-                (["list"], "parallel: none", "parallel: ddq", "did you mean ddp?"),
-                (["show", "swa"], "preset: custom", "preset: costum", "mean custom?"),
-                (
-                    ["update"],
-                    "package_name: leaf_",
-                    "package_name: Leaf_",
-                    "package_name",
-                ),
-                (
-                    ["update"],
-                    "project_name: .*\n",
-                    "",
-                    "has no project_name: write that",
-                ),
-                (
-                    ["update"],
-                    f"parallel: .*\n|{LISTED}",
-                    "",
-                    "no parallel and no tricks",
-                ),
-                (["update"], "(?s).+", "", "get it back from git"),
-                (["update"], "(?s).+", "a: [", "correct it"),
-                (["update"], "_commit: .*\n", "", "does not say which version"),
-                (
-                    ["update"],
-                    "_commit: .*",
-                    "_commit: 0a1b2c3",
-                    "_commit in .copier-answers",
-                ),
-                (["update"], "_src_path: .*", "_src_path: /nowhere", "_src_path"),
-            ],
-            1,
-            2,
-            3,
-            4,
-        ),
+        ("command", "pattern", "wrong", "sentence"), few_of(WRONG_ANSWERS, 1, 2, 3, 4)
     )
     def test_the_answers_file(self, a_project, command, pattern, wrong, sentence):
         """Copier alone forgets such an answer, and takes the default."""
@@ -138,7 +88,7 @@ class TestTricksThatDoNotGoTogether:
         answers.write_text(text)
         commit(directory)
         before = state(directory)
-        assert sentence in run(*command, code=2)
+        assert sentence in run(*command.split(), code=2)
         assert state(directory) == before
 
     @pytest.mark.proof
@@ -158,101 +108,50 @@ class TestTricksThatDoNotGoTogether:
         assert answers["_commit"] == "v0.2.0"
 
 
+SWA = f"{PACKAGE}/optim/swa.py"
+COMMIT = "commit() { git add -A; git commit --quiet --message Work; }"
+
+REFUSED = {
+    f"mv {PACKAGE} leafnet": "commit -a (and git add before it for what you moved)",
+    """name=$'f"ü\\n.py'; touch "$name"; commit; tee "$name" <<<mine >train.py""": (
+        'f"ü\n.py and 1 more not committed'
+    ),
+    "echo mine >notes; git add notes": "notes not committed",
+    "rm -r .git": "run git init, git add -A and git commit",
+    "rm -r .git; git init --quiet; echo '*' >.gitignore": "run git add, with -f",
+    "git rev-parse HEAD >.git/MERGE_HEAD": "git merge --abort",
+    "mkdir .git/rebase-merge": "git rebase --abort",
+    "touch .git/index.lock": "index.lock",
+    "echo '||||||| last update' >train.py; commit": "train.py still has conflict markers",
+    f"""
+    mkdir ../other; echo 'name: Ada' >../other/copier.yml
+    (cd ../other; git init --quiet; commit; git tag v0.1.0)
+    sed --in-place "s|{SOURCE}|$(realpath ../other)|" .copier-answers.yml; commit
+    """: "use Copier's commands",
+    f"rm -r .git {PACKAGE}; git init --quiet; commit; echo mine >{PACKAGE}": (
+        f"{PACKAGE} is in the way"
+    ),
+    f"ln --symbolic nowhere {SWA}": f"{SWA} is in the way",
+    f"echo swa.py >.gitignore; commit; echo mine >{SWA}": f"{SWA} is in the way",
+    f"mkdir {SWA}; echo mine >{SWA}/notes; commit": f"{SWA} is one kind of thing",
+}
+"""What a shell does to a project, and what is said of it."""
+
+
 class TestRefusals:
     """Before anything is touched: one line, the remedy, and exit code 2."""
 
-    def moved(project):
-        shutil.move(project / PACKAGE, project / "leafnet")
-
-    def with_odd_name(project):
-        (project / 'f"ü\n.py').write_text("")
-        commit(project)
-        (project / 'f"ü\n.py').write_text("mine")
-        (project / "train.py").write_text("mine")
-
-    def staged(project):
-        (project / "notes").write_text("mine")
-        git(project, "add", "notes")
-
-    def no_repository(project):
-        shutil.rmtree(project / ".git")
-
-    def no_commit(project):
-        shutil.rmtree(project / ".git")
-        git(project, "init", "--quiet")
-        (project / ".gitignore").write_text("*")
-
-    def merging(project):
-        (project / ".git" / "MERGE_HEAD").write_text(git(project, "rev-parse", "HEAD"))
-
-    def rebasing(project):
-        (project / ".git" / "rebase-merge").mkdir()
-
-    def locked(project):
-        (project / ".git" / "index.lock").touch()
-
-    def markers(project):
-        (project / "train.py").write_text("||||||| last update\n")
-        commit(project)
-
-    def another_template(project):
-        other = project.parent / "other"
-        other.mkdir()
-        (other / "copier.yml").write_text("name: Ada\n")
-        git(other, "init", "--quiet")
-        commit(other)
-        git(other, "tag", "v0.1.0")
-        edit(project / ".copier-answers.yml", SOURCE, str(other))
-        commit(project)
-
-    def folder_is_a_file_in_the_way(project):
-        shutil.rmtree(project / ".git")
-        shutil.rmtree(project / PACKAGE)
-        git(project, "init", "--quiet")
-        commit(project)
-        (project / PACKAGE).write_text("mine")
-
-    def link_in_the_way(project):
-        (project / PACKAGE / "optim" / "swa.py").symlink_to("nowhere")
-
-    def ignored_in_the_way(project):
-        (project / ".gitignore").write_text("swa.py\n")
-        commit(project)
-        (project / PACKAGE / "optim" / "swa.py").write_text("mine")
-
-    def folder_in_the_way(project):
-        (project / PACKAGE / "optim" / "swa.py").mkdir()
-        (project / PACKAGE / "optim" / "swa.py" / "notes").write_text("mine")
-        commit(project)
-
     @pytest.mark.parametrize(
-        ("prepare", "sentence"),
-        [
-            (moved, "run git commit -a (and git add before it for what you moved)"),
-            (with_odd_name, 'f"ü\n.py and 1 more not committed'),
-            (staged, "notes not committed"),
-            (no_repository, "run git init, git add -A and git commit"),
-            (no_commit, "run git add, with -f"),
-            (merging, "git merge --abort"),
-            (rebasing, "git rebase --abort"),
-            (locked, "index.lock"),
-            (markers, "train.py still has conflict markers"),
-            (another_template, "use Copier's commands"),
-            (folder_is_a_file_in_the_way, f"{PACKAGE} is in the way"),
-            (link_in_the_way, f"{PACKAGE}/optim/swa.py is in the way"),
-            (ignored_in_the_way, f"{PACKAGE}/optim/swa.py is in the way"),
-            (folder_in_the_way, f"{PACKAGE}/optim/swa.py is one kind of thing"),
-        ],
-        ids=lambda value: getattr(value, "__name__", ""),
+        ("prepare", "sentence"), REFUSED.items(), ids=[*REFUSED.values()]
     )
     def test_a_refusal_leaves_everything_alone(self, project, prepare, sentence):
         directory = project(preset="minimal")
-        prepare(directory)
+        shell = ["bash", "-ec", f"{COMMIT}\n{prepare}"]
+        subprocess.run(shell, check=True, env=os.environ | IDENTITY)
         before = files(directory)
-        sentence = " ".join(sentence.split())
         # What is in the way of swa.py is in the way of adding swa only.
-        command = ["add", "swa"] if "way" in prepare.__name__ else ["update"]
-        assert sentence in run(*command, code=2)
+        command = ["add", "swa"] if SWA in prepare else ["update"]
+        assert " ".join(sentence.split()) in run(*command, code=2)
         assert files(directory) == before
 
     def test_every_command_looks_first(self, project):

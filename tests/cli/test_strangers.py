@@ -7,6 +7,7 @@ so that a new place joins these tests.
 import ast
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -39,21 +40,13 @@ def write(folder, name, text):
 
 def in_loop(expression):
     """A place in the loop through the tricks."""
-
-    def attack(work):
-        text = LOOP.replace(HEADING, f"{{{{ {expression} }}}}")
-        write(work, "template/README.md.jinja", text)
-
-    return attack
+    text = LOOP.replace(HEADING, f"{{{{ {expression} }}}}")
+    return partial(write, name="template/README.md.jinja", text=text)
 
 
 def anywhere(line):
     """A line outside of the loop."""
-
-    def attack(work):
-        write(work, "template/notes.txt.jinja", line)
-
-    return attack
+    return partial(write, name="template/notes.txt.jinja", text=line)
 
 
 def at(name, text="#!/bin/sh\ntouch ran\n"):

@@ -4,31 +4,13 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from commands import NAME, RECOMMENDED, custom, files, run, run_undo, state
+from commands import run, state
 from subsets import TASKS, TRICKS
 from torch_tricks import changing, preview
 from versions import NEW_TRICK
 
 TASK = TASKS[-1]
 """Any but the default. `tests/repo/test_choices.py` tries the rules of all."""
-
-
-@pytest.mark.proof
-def test_a_project_of_a_task_changes_and_keeps_it(project, fresh, tmp_path):
-    run("new", tmp_path / "leaves", "--name", NAME, "--task", TASK)
-    recommended = {"preset": "recommended", "task": TASK}
-    assert files(tmp_path / "leaves") == files(fresh(**recommended))
-    directory = project(**recommended)
-    output = run("update", "--data", f"task={TASK}")
-    assert files(directory) == files(fresh("v0.2.0", **recommended))
-    run_undo(output)
-    run("add", "swa")
-    expected = custom(*tricks_for(TASK, RECOMMENDED), "swa", task=TASK)
-    assert files(directory) == files(fresh(**expected))
-
-
-def tricks_for(task, names):
-    return [row.name for row in TRICKS if row.name in names and row.works("task", task)]
 
 
 def test_what_is_of_another_task_is_refused(project, tmp_path):
@@ -48,7 +30,8 @@ def test_what_is_of_another_task_is_refused(project, tmp_path):
     assert state(directory) == before
     status = json.loads(run("status", "--json"))
     assert status["task"] == TASK
-    assert status["tricks_out"] == tricks_for(TASK, [row.name for row in TRICKS])
+    expected = [row.name for row in TRICKS if row.works("task", TASK)]
+    assert status["tricks_out"] == expected
     assert status["new_tricks"] == [NEW_TRICK]
 
 

@@ -310,19 +310,16 @@ class TestUpdate:
         run_undo(output)
         assert state(directory) == before
 
-    def test_says_so_if_there_is_nothing_to_do(self, project):
+    def test_a_version_that_is_no_newer(self, project):
         directory = project(version="v0.2.0", preset="minimal")
         status = json.loads(run("status", "--json"))
         assert (status["newer_versions"], status["new_tricks"]) == ([], [])
         assert run("update") == "the project already has v0.2.0: nothing to do\n"
-        assert git(directory, "status", "--porcelain") == ""
-
-    def test_versions(self, project):
-        project(version="v0.2.0", preset="minimal")
         assert "cannot go back" in run("update", "--to", "v0.1.0", code=2)
         assert "it has v0.1.0, v0.2.0" in run("update", "--to", "v0.3.0", code=2)
         assert "cannot be had" in run("update", "--to", "no-such-branch", code=2)
         assert "nothing to do" in run("update", "--to", "0.2.0")
+        assert git(directory, "status", "--porcelain") == ""
 
     @pytest.mark.parametrize("conflict", few_of([False, True], 1))
     def test_dry_run_shows_everything_and_does_nothing(self, project, conflict):

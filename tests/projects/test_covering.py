@@ -11,6 +11,7 @@ import sys
 
 import pytest
 import training
+from covering import FORMS
 from processes import call_any
 from rendering import render_subset
 from subsets import (
@@ -20,6 +21,7 @@ from subsets import (
     Subset,
     covering_array,
     everything,
+    questions,
     recommended,
 )
 from zygote import OF_FEW_CORES, OF_MLFLOW, OF_TORCHVISION, WITHOUT_PLUGINS
@@ -88,6 +90,25 @@ def train_and_resume(subset, project, tmp_path, zygote, folder, hdf5):
     run = tmp_path / "run"
     training.train_and_resume(zygote.run, subset, project, run, flags)
     training.evaluate(zygote.run, project, run)
+
+
+@pytest.mark.proof
+@pytest.mark.share
+@pytest.mark.parametrize("form", questions()[FORMS])
+def test_none_is_a_run_without_amp_to_the_last_bit(
+    form, tmp_path, zygote, folder, hdf5
+):
+    runs = []
+    for amp in (False, True):
+        subset = everything(parallel=form, amp=amp)
+        project = render_subset(tmp_path / f"project-{amp}", subset)
+        runs.append(tmp_path / f"run-{amp}")
+        flags = [*training.flags(subset, folder, hdf5), "--run-dir", runs[-1]]
+        off = ("--amp-dtype", "none") if amp else ()
+        training.train(zygote.run, project, *flags, *off)
+    training.check_same_files(*runs)
+    without, turned_off = map(training.reproducible, runs)
+    assert [line | {"skipped_steps": 0} for line in without] == turned_off
 
 
 @rows(RECOMMENDED)

@@ -90,9 +90,7 @@ def run(zygote, project, command):
     if arguments[0] == "train.py":
         arguments += ["--device", "cpu"]
         arguments += ["--epochs", "3" if "--resume" in arguments else "2"]
-    result = zygote.run(project, *arguments)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.splitlines()
+    return zygote.output(project, *arguments).splitlines()
 
 
 def patch(project, diff):
@@ -161,9 +159,7 @@ except OSError:
         ("predict.py", image, "--weights", weights, "--format", "json"),
         ("client.py", image),
     ):
-        result = zygote.run(project, *arguments)
-        assert result.returncode == 0, result.stderr
-        printed.append(result.stdout)
+        printed.append(zygote.output(project, *arguments))
     answer, refused = printed[-1].splitlines()
     predictions = json.loads(printed[-2])["predictions"]
     expected = {entry["class"]: entry["probability"] for entry in predictions}

@@ -17,7 +17,7 @@ from processes import call, call_any
 from rendering import render, render_subset
 from subsets import ROOT, TASKS, TRICKS, covering_array, everything, seeded_forms
 from test_proofs import ALL, add_proofs
-from zygote import OF_FEW_CORES, OF_TORCH, Zygote
+from zygote import OF_FEW_CORES, OF_TORCH
 
 FLOOR_PYTHON = os.environ.get("TORCH_TRICKS_FLOOR_PYTHON")
 NEWEST_TORCH_FLOOR = (2, 9, 0)
@@ -39,17 +39,6 @@ def why_not() -> str:
 
 
 needs_floor = pytest.mark.skipif(bool(why_not()), reason=why_not())
-
-
-@pytest.fixture(scope="session")
-def floor_python() -> Path:
-    return ROOT / FLOOR_PYTHON
-
-
-@pytest.fixture(scope="session")
-def floor_zygote(floor_python):
-    with Zygote(floor_python) as zygote:
-        yield zygote
 
 
 WORKFLOW = ROOT / ".github" / "workflows" / "test.yml"
@@ -92,29 +81,24 @@ def test_a_subset_trains_and_resumes(subset, tmp_path, floor_zygote, folder, hdf
 
 @pytest.mark.proof
 @needs_floor
-@pytest.mark.parametrize(
-    ("form", "tests"),
-    [
-        ("dp", ()),
-        # Not in torch 2.7: its clipped gradients of two ranks are those of one to 3e-8
-        # only, and the one test spoils a weight through a slice, which is a copy there.
-        pytest.param(
-            "fsdp",
-            (
-                *("tests/processes", "tests/test_checkpoint.py"),
-                *("-k", "not test_what_is_not_finite_is_not_saved"),
-            ),
-            marks=pytest.mark.share,
-        ),
-    ],
-)
-def test_the_tests_of_everything_pass(form, tests, tmp_path, floor_python):
-    clips = form != "fsdp"
-    subset = everything(parallel=form, grad_clipping=clips)
+def test_the_own_tests_of_everything_pass(tmp_path, floor_python):
+    check_own_tests(render_subset(tmp_path / "project", everything()), floor_python)
+
+
+@pytest.mark.proof
+@pytest.mark.share
+@needs_floor
+@pytest.mark.parametrize("form", ["dp", "fsdp"])
+def test_proofs_and_tests_of_ranks_pass(form, tmp_path, floor_python):
+    # Not in torch 2.7: its clipped gradients of two ranks are those of one to 3e-8
+    # only, and the one test spoils a weight through a slice, which is a copy there.
+    subset = everything(parallel=form, grad_clipping=form == "dp")
     project = render_subset(tmp_path / "project", subset)
+    tests = ["tests/processes", "tests/test_checkpoint.py"]
     if form == "dp":
-        add_proofs(project, ALL)
-    check_own_tests(project, floor_python, *tests)
+        tests = add_proofs(project, ALL)
+    but = ("-k", "not test_what_is_not_finite_is_not_saved")
+    check_own_tests(project, floor_python, *tests, *but)
 
 
 @pytest.mark.proof

@@ -52,7 +52,7 @@ def test_train_shows_groups_and_examples(project, zygote):
     field = '    mine: int = 3\n    """An addition of the owner."""\n'
     settings.write_text(text.replace("    momentum:", f"{field}    momentum:"), "utf-8")
     try:
-        printed = zygote.run(project, "train.py", "--help").stdout
+        printed = zygote.output(project, "train.py", "--help")
     finally:
         settings.write_text(text, "utf-8")
     shown = [title.removesuffix(" options") for title in titles(printed)]
@@ -65,10 +65,10 @@ def test_train_shows_groups_and_examples(project, zygote):
 
 
 def test_flags_of_a_script_have_a_group(project, zygote):
-    printed = zygote.run(project, "sweep.py", "--help").stdout
+    printed = zygote.output(project, "sweep.py", "--help")
     assert titles(printed)[-1] == "sweep options"
     assert "--trials INT" in printed.rpartition("sweep options")[2]
-    printed = zygote.run(project, "errors.py", "--help").stdout
+    printed = zygote.output(project, "errors.py", "--help")
     assert titles(printed) == ["positional arguments", "options"]
 
 
@@ -92,5 +92,5 @@ print(parse_arguments(Own, "Doc."))
 
 def test_a_nested_model_of_the_owner_keeps_its_name_in_flags(project, zygote):
     (project / "own.py").write_text(OWN, "utf-8")
-    ran = zygote.run(project, "own.py", "--head.lr", "3", "--lr", "4")
-    assert ran.stdout == "lr=4.0 head=Part(lr=3.0)\n", ran.stderr
+    said = zygote.output(project, "own.py", "--head.lr", "3", "--lr", "4")
+    assert said == "lr=4.0 head=Part(lr=3.0)\n"

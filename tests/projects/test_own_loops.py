@@ -6,6 +6,7 @@ import posixpath
 import re
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -86,16 +87,13 @@ def place(tmp_path_factory) -> Path:
     return place
 
 
-def run(place: Path, *arguments: object) -> str:
-    return call(sys.executable, *arguments, cwd=place)
-
-
 @pytest.mark.proof
-def test_a_gpt_that_is_stopped_ends_with_the_same_weights(place):
+def test_a_gpt_that_is_stopped_ends_with_the_same_weights(place, zygote):
     text = place / "donor" / "README.md"
-    said = run(place, "gpt.py", text, "whole", 60)
-    run(place, "gpt.py", text, "stopped", 40)
-    assert run(place, "gpt.py", text, "stopped", 60) in said
+    run = partial(zygote.output, place, "gpt.py", text)
+    said = run("whole", 60)
+    run("stopped", 40)
+    assert run("stopped", 60) in said
     # It began with the loss of a guess among all characters.
     guess = math.log(len({*text.read_text(encoding="utf-8")}))
     assert float(said.splitlines()[-1].split()[1]) < guess - 1
@@ -105,9 +103,10 @@ def test_a_gpt_that_is_stopped_ends_with_the_same_weights(place):
 
 @pytest.mark.proof
 def test_lightning_takes_the_average_along(place):
-    run(place, "lightning_run.py", "whole", 6)
-    run(place, "lightning_run.py", "stopped", 2)
-    said = run(place, "lightning_run.py", "stopped", 6, "stopped/last.ckpt")
+    run = partial(call, sys.executable, "lightning_run.py", cwd=place)
+    run("whole", 6)
+    run("stopped", 2)
+    said = run("stopped", 6, "stopped/last.ckpt")
     assert float(re.search(r"'balanced_accuracy': ([\d.]+)", said)[1]) > 0.85
     whole, stopped = (
         torch.load(place / name / "last.ckpt", weights_only=False)

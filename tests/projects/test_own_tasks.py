@@ -11,6 +11,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from functools import partial
 from math import dist
 from pathlib import Path
 from statistics import fmean
@@ -19,7 +20,6 @@ import pytest
 import training
 from rendering import PACKAGE, render_subset
 from test_covering import ENVIRONMENT, OWN_TESTS, RECOMMENDED, python
-from zygote import Zygote
 
 pytestmark = pytest.mark.proof
 
@@ -131,17 +131,6 @@ def check_predictions(run: Callable[..., str], project: Path, error: float) -> N
     assert found["error"] == pytest.approx(error, rel=1e-5)
 
 
-def runner(zygote: Zygote, project: Path) -> Callable[..., str]:
-    """Returns a function that runs a script of a project, and returns what it prints."""
-
-    def run(*command: object) -> str:
-        result = zygote.run(project, *command)
-        assert (result.returncode, result.stderr) == (0, ""), result.stderr
-        return result.stdout
-
-    return run
-
-
 def test_it_passes_all_checks_and_breaks_no_other_test(project, zygote, mypy):
     python(project, "-m", "ruff", "check", "--quiet")
     python(project, "-m", "ruff", "format", "--check", "--quiet")
@@ -156,7 +145,7 @@ def test_it_passes_all_checks_and_breaks_no_other_test(project, zygote, mypy):
 
 def test_it_trains(project, zygote):
     """It learns, goes on bit for bit, and is measured and predicted alike."""
-    run = runner(zygote, project)
+    run = partial(zygote.output, project)
     flags = (*FLAGS, *NO_AMP, "--checkpoint-every", STEPS // 2)
     flags += ("--keep-checkpoints", 9)
     run("train.py", *flags, "--run-dir", "run")

@@ -35,14 +35,10 @@ PROJECTS = {
 
 
 UNFIT = {
-    "ddp": ["test_short_epochs_warm_up_together"],
-    "fsdp": [
-        "test_short_epochs_warm_up_together",
-        "test_no_step_reads_the_device",
-        "test_a_checkpoint_is_a_file_of_weights",
-    ],
+    "ddp": "test_short_epochs_warm_up_together",
+    "fsdp": "test_short_epochs_warm_up_together or test_a_checkpoint_is_a_file_of_weights",
 }
-"""Tests of one process: its trace, checkpoints of one file, and tensors that are whole."""
+"""Tests of one process: its trace, and checkpoints of one file."""
 
 
 def add_proofs(project: Path, names: list[str]) -> list[str]:
@@ -76,10 +72,11 @@ def test_other_tasks_are_calibrated(task, tmp_path, zygote):
 
 
 @pytest.mark.proof
+@pytest.mark.share
 @pytest.mark.parametrize("form", UNFIT)
 def test_projects_of_ranks_hold_it_too(form, tmp_path, zygote):
     project = render_subset(tmp_path / "project", everything(parallel=form))
-    check_proofs(project, ALL, zygote, "-k", f"not ({' or '.join(UNFIT[form])})")
+    check_proofs(project, ALL, zygote, "-k", f"not ({UNFIT[form]})")
 
 
 def check_proofs(

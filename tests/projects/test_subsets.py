@@ -3,7 +3,6 @@
 import ast
 import re
 import shutil
-import subprocess
 from graphlib import TopologicalSorter
 from itertools import product
 from pathlib import Path
@@ -20,7 +19,8 @@ from inspection import (
     DifferentFiles,
     text_files,
 )
-from rendering import contents, render, render_subset, template_copy
+from processes import call
+from rendering import contents, render, render_files, render_subset, template_copy
 from subsets import (
     PROOF_SEED,
     SEED_OF_PAIRS,
@@ -90,34 +90,16 @@ def check_every_file(subsets, tmp_path):
     "subset", all_subsets(PROOF_SEED), ids=lambda subset: subset.core
 )
 def test_a_subset_trains_and_resumes(subset, tmp_path, zygote, folder, hdf5):
-    """In forks: with `ddp` and `fsdp` it is a world of one."""
+    """In forks: with `ddp` and `fsdp` it is a world of one.
+
+    Every second one resumes with data loading processes. Rows of arrays do both.
+    """
     project = render_subset(tmp_path / "project", subset)
     flags = training.flags(subset, folder, hdf5)
+    workers = (2 * (len(subset.tricks) % 2),)
     run = tmp_path / "run"
-    training.train_and_resume(zygote.run, subset, project, run, flags)
+    training.train_and_resume(zygote.run, subset, project, run, flags, workers)
     shutil.rmtree(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [
-        (("check",), "import os\n"),
-        (UNUSED_PARAMETERS, "def spare(x):\n    return 1\n"),
-        (("format", "--check"), "x  =  1\n"),
-    ],
-    ids=["check", "parameters", "format"],
-)
-def test_ruff_finds_one_file_among_many(tmp_path, command, code):
-    different = DifferentFiles(tmp_path / "different")
-    for subset in covering_array()[:3]:
-        project = render_subset(tmp_path / str(subset), subset)
-        if subset == everything():
-            with (project / "train.py").open("a", encoding="utf-8") as file:
-                file.write(f"\n\n{code}")
-        different.add(text_files(project), subset)
-    found = different.ruff(*command)
-    *_, named = found.splitlines()
-    assert named.endswith(f"/train.py: {everything()}")
 
 
 FIRST, LAST = PACKAGES
@@ -140,37 +122,37 @@ LONG = 42 * "x"
         ),
         (("format", "--check"), f'print(\n    "{LONG}", "{PACKAGE}.task"\n)\n', FIRST),
         (("format", "--check"), f'print("{LONG}", "{PACKAGE}.task")\n', LAST),
+        (UNUSED_PARAMETERS, "def spare(x):\n    return 1\n", FIRST),
     ],
-    ids=["before a script", "after a script", "fits in a line", "does not fit"],
+    ids=["before a script", "after it", "fits in a line", "does not fit", "unused"],
 )
-def test_ruff_reads_with_the_names_at_both_ends(tmp_path, command, code, package):
+def test_ruff_finds_one_file_among_many(tmp_path, command, code, package):
+    """With the names of packages at both ends."""
     different = DifferentFiles(tmp_path / "different")
-    project = render_subset(tmp_path / "project", Subset.of())
+    nothing = render_files(Subset.of().answers)
     own = {"own.py": code, "convert.py": ""}
-    different.add(text_files(project) | own, Subset.of())
+    different.add(nothing | own, Subset.of())
+    different.add(nothing, everything())
     *_, named = different.ruff(*command).splitlines()
     assert re.fullmatch(rf"{package}/\d+/own\.py: {Subset.of()}", named)
 
 
 def test_ruff_reads_the_same_text_once_where_nothing_else_differs(tmp_path):
     different = DifferentFiles(tmp_path / "different")
-    project = render_subset(tmp_path / "project", Subset.of())
-    different.add(text_files(project), Subset.of())
-    different.add(text_files(project), everything())
+    files = render_files(Subset.of().answers)
+    for subset in (Subset.of(), everything()):
+        different.add(files, subset)
     number = len(different.places)
-    assert number == len(list(project.rglob("*.py")))
+    assert number == sum(name.endswith(".py") for name in files)
     assert different.ruff("check") == ""
-    (project / "torch.py").touch()  # From here on, imports of it belong elsewhere.
-    different.add(text_files(project), everything())
+    # With it, imports of it belong elsewhere.
+    different.add(files | {"torch.py": ""}, everything())
     assert number < len(different.places) < 2 * number
     assert f"/train.py: {everything()}" in different.ruff("check")
-    (project / "torch.py").unlink()
-    number = len(different.places)
-    metadata = project / "pyproject.toml"
-    text = metadata.read_text(encoding="utf-8")
-    metadata.write_text(f"{text}\n[tool.ruff]\nline-length = 100\n")
-    different.add(text_files(project), everything())
-    assert len(different.places) == number + len(list(project.rglob("*.py")))
+    found = len(different.places)
+    metadata = files["pyproject.toml"] + "\n[tool.ruff]\nline-length = 100\n"
+    different.add(files | {"pyproject.toml": metadata}, everything())
+    assert len(different.places) == found + number
 
 
 def test_no_subset_is_left_out():
@@ -189,22 +171,18 @@ def test_no_subset_is_left_out():
 
 
 def test_the_fast_render_is_the_plain_one(tmp_path):
-    plain, fast = tmp_path / "plain", tmp_path / "fast"
-    answers = {"preset": "everything"}
-    data = {"project_name": "Leaf Diseases"} | answers
-    subprocess.run(
-        [
-            *(RUFF.with_name("copier"), "copy", "--defaults", "--quiet"),
-            *(f"--data={name}={value}" for name, value in data.items()),
-            # Outside of git: else the answers would name a version.
-            *(template_copy(), plain),
-        ],
-        check=True,
+    # Outside of git: else the answers would name a version.
+    command = (
+        RUFF.with_name("copier"),
+        "copy",
+        "--defaults",
+        "--quiet",
+        template_copy(),
     )
-    for _ in range(2):  # The second one finds the templates compiled.
-        shutil.rmtree(fast, ignore_errors=True)
-        render(fast, answers)
-        assert contents(fast) == contents(plain)
+    answers = ("--data=project_name=Leaf Diseases", "--data=preset=everything")
+    call(*command, *answers, tmp_path / "plain")
+    fast = render(tmp_path / "fast", {"preset": "everything"})
+    assert contents(fast) == contents(tmp_path / "plain")
 
 
 @pytest.fixture(scope="session")

@@ -59,8 +59,8 @@ def wait_for_trial(process, tmp_path, number):
 
 def test_processes_share_one(sweep, tmp_path):
     """Some may begin a trial while others end the last ones that were asked for."""
-    texts = finish(*(sweep() for _ in range(4)))
-    assert 6 <= len(trials(tmp_path)) <= 9
+    texts = finish(*(sweep() for _ in range(3)))
+    assert 6 <= len(trials(tmp_path)) <= 8
     assert RUNNING not in {trial.state for trial in trials(tmp_path)}
     for text in texts:
         assert "\ntrial " in text

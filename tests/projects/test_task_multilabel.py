@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -47,22 +48,13 @@ def photos(tmp_path_factory):
     return directory
 
 
-@pytest.fixture
-def run(project, photos, zygote):
-    """Runs a script of the project, and returns what it prints."""
-
-    def run(*command):
-        result = zygote.run(project, *command)
-        assert (result.returncode, result.stderr) == (0, ""), result.stderr
-        return result.stdout
-
-    return run
-
-
 @pytest.mark.proof
-def test_own_photos_are_learned_and_every_script_agrees(project, photos, run, tmp_path):
+def test_own_photos_are_learned_and_every_script_agrees(
+    project, photos, zygote, tmp_path
+):
     from sklearn import metrics
 
+    run = partial(zygote.output, project)
     flags = (*FLAGS, "--data-dir", photos, "--run-dir", tmp_path / "run")
     said = run("train.py", *flags)
     assert said.startswith("3 labels: blue ")

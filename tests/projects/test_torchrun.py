@@ -19,20 +19,13 @@ import training
 from machines import free_port, is_free, two_machines
 from parts import at_once
 from processes import call_any
-from rendering import render
+from rendering import render, render_subset
+from subsets import Subset
 
 KINDS = ("ddp", "fsdp")
 ANSWERS = {
     "preset": "custom",
-    "tricks": [
-        "folders",
-        "seeding",
-        "accumulation",
-        "amp",
-        "swa",
-        "mixup",
-        "resume",
-    ],
+    "tricks": ["folders", "seeding", "accumulation", "amp", "swa", "mixup", "resume"],
 }
 FLAGS = (
     *("--data", "folder", "--device", "cpu", "--image-size", training.IMAGE_SIZE),
@@ -468,3 +461,22 @@ def test_checkpoints_move_between_projects(launch, zygote, projects, folder, tmp
     for result in results:
         assert (result.returncode, result.stderr) == (0, "")
     training.check_close_runs(whole, four)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_ranks_clip_as_one_process_does(kind, zygote, folder, tmp_path):
+    """By the norm of the whole gradient."""
+    tricks = ("folders", "seeding", "grad_clipping")
+    flags = ("--data", "folder", "--data-dir", folder, "--device", "cpu")
+    flags += (*training.COMMON, "--clip-norm", 0.1, "--run-dir")
+    one, two = tmp_path / "one", tmp_path / "two"
+    plain = render_subset(tmp_path / "none", Subset.of(*tricks))
+    project = render_subset(tmp_path / kind, Subset.of(*tricks, parallel=kind))
+    results = [
+        zygote.run(plain, ranks.SCRIPT, "comparable", *flags, one),
+        training.run_ranks(zygote.run, project, *flags, two, events="comparable"),
+    ]
+    for result in results:
+        assert (result.returncode, result.stderr) == (0, "")
+    training.check_close_runs(one, two)

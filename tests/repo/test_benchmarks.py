@@ -55,12 +55,13 @@ tyro.cli(Settings, args=sys.argv[1:])
 
 @pytest.mark.proof
 @pytest.mark.parametrize("name", measurements())
-def test_all_tricks_of_a_measurement_take_its_flags_together(tmp_path, name):
+def test_all_tricks_of_a_measurement_take_its_flags_together(tmp_path, name, zygote):
     asked = measurements()[name]
     tricks = asked["tricks"].split(",") + asked.get("base", "").split()
     render(tmp_path, Subset.of("seeding", "folders", *tricks).answers)
     flags = [word.format(weights="model.pt") for word in asked["flags"].split()]
-    call(sys.executable, "-c", PARSES, *flags, cwd=tmp_path)
+    (tmp_path / "parse.py").write_text(PARSES, encoding="utf-8")
+    zygote.output(tmp_path, "parse.py", *flags)
 
 
 @pytest.mark.proof

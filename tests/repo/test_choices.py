@@ -7,7 +7,6 @@ from itertools import combinations, product
 from random import Random
 
 import pytest
-import write_page
 from browsing import needs_chromium
 from covering import FORMS, TASK
 from subsets import TASKS, TRICKS
@@ -21,7 +20,6 @@ from torch_tricks.catalogue import (
 from torch_tricks.errors import Refusal
 from torch_tricks.preview import own_version
 from torch_tricks.reporting import describe
-from torch_tricks.template import PUBLISHED
 
 
 @pytest.fixture
@@ -61,19 +59,8 @@ def test_tricks_are_refused_for_other_tasks(version, task):
 
 
 @pytest.fixture
-def page(browser, tmp_path):
-    """The page of the template."""
-    path = tmp_path / "index.html"
-    path.write_text(write_page.page(PUBLISHED, "v0.1.0"), encoding="utf-8")
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    page = context.new_page()
-    page.set_default_timeout(30_000)
-    errors = []
-    page.on("pageerror", lambda error: errors.append(error))
-    page.goto(path.as_uri())
-    yield page
-    context.close()
-    assert errors == []
+def page(show, written):
+    return show(written)
 
 
 @needs_chromium
@@ -135,21 +122,6 @@ def test_the_page_follows_it(page):
         page.reload()
         assert page.is_checked(f"#task [value={task}]")
         assert page.evaluate("state.tricks") == before
-
-
-@needs_chromium
-def test_the_page_leaves_out_what_a_task_does_not_go_with(page):
-    page.check("#t-mixup")
-    ticked = page.evaluate("state.tricks")
-    for task in TASKS[1:]:
-        page.click(f"#task label:has([value={task}])")
-        bound = [trick.name for trick in TRICKS if not trick.works(TASK, task)]
-        left = [name for name in ticked if name in bound]
-        assert page.evaluate("state.tricks") == [n for n in ticked if n not in left]
-        if left:
-            assert ", ".join(left) in page.inner_text("#task .left")
-        page.click("#task label:has([value=classification])")
-        assert page.evaluate("state.tricks") == ticked
 
 
 def test_templates_of_before_had_one_question_with_choices():

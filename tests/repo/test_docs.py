@@ -2,19 +2,10 @@
 
 import ast
 import re
-from contextlib import suppress
 
 import pytest
 from footprint import MODULES, flags
-from parts import MARKS
-from subsets import (
-    ROOT,
-    SEED_OF_PAIRS,
-    TRICKS,
-    covering_array,
-    everything,
-    questions,
-)
+from subsets import ROOT, SEED_OF_PAIRS, TRICKS, covering_array
 from write_docs import (
     COMPUTED,
     PAGES,
@@ -147,38 +138,6 @@ def test_the_readme_of_a_project_names_only_what_the_project_has(form):
     for line in re.findall(r"^- Code: (.+)$", files["README.md"], re.MULTILINE):
         for name in re.findall("`(.+?)`", line):
             assert name in files or part_of(files["train.py"], name)
-
-
-def functions_in_train_py(line: str) -> list[str]:
-    """Returns the functions that such a line lists."""
-    [names] = re.findall("in `train.py`: ([^;]+)", line) or [""]
-    return re.findall("`(.+?)`", names)
-
-
-@pytest.mark.parametrize(
-    ("form", "trick"),
-    [
-        pytest.param(form, trick, marks=() if form == "fsdp" else MARKS)
-        for form in ("dp", "ddp", "fsdp")
-        for trick in everything(parallel=form).tricks
-    ],
-)
-def test_the_readme_names_functions_that_a_trick_changes(form, trick):
-    files = project(form)
-    answers = {"parallel": form, trick: questions()[trick][0]}
-    without = rendered(everything(**answers).answers)
-    [title] = (row.title for row in TRICKS if row.name == trick)
-    [line] = re.findall(
-        rf"^### {re.escape(title)}\n.*?^- Code: (.+?)$",
-        files["README.md"],
-        re.DOTALL | re.MULTILINE,
-    )
-    for name in functions_in_train_py(line):
-        present, absent = part_of(files["train.py"], name), ""
-        # There may be no such function without it.
-        with suppress(StopIteration):
-            absent = part_of(without["train.py"], name)
-        assert present != absent, name
 
 
 def test_the_readme_of_every_row_has_whole_sections():

@@ -11,10 +11,11 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from address import ADDRESS
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from processes import call
-from rendering import PACKAGE, render, render_subset
+from rendering import PACKAGE, render, render_files
 from subsets import ROOT, everything
 from torch_tricks import template
 from torch_tricks.catalogue import own_catalogue
@@ -79,9 +80,10 @@ def check_reserved(names):
 
 
 @pytest.mark.parametrize("parallel", ["dp", "ddp"])
-def test_no_package_is_called_as_a_script_or_a_module_of_the_tests(parallel, tmp_path):
-    project = render_subset(tmp_path / "project", everything(parallel=parallel))
-    names = scripts(project) | {path.stem for path in project.glob("tests/**/*.py")}
+def test_no_package_is_called_as_a_script_or_a_module_of_the_tests(parallel):
+    files = render_files(everything(parallel=parallel).answers)
+    code = [file for file in files if re.fullmatch(r"(tests/.*|[^/]*)\.py", file)]
+    names = {Path(file).stem for file in code}
     check_reserved({name for name in names if not name.startswith("test_")})
 
 
@@ -261,36 +263,30 @@ def test_the_wheel_makes_projects_without_network_and_git(
     assert made == workshop.fresh(version, recorded_answers(made))
 
 
+COMMIT, FORK = "a" * 40, "ssh://git@host/fork"
+TAG = {"commit_id": COMMIT, "requested_revision": "v1.2.3"}
+ORIGINS = {
+    "index": (None, PUBLISHED, "v1.2.3"),
+    "wheel": ({"url": "file:///a.whl", "archive_info": {}}, PUBLISHED, "v1.2.3"),
+    "git": (
+        {"url": ADDRESS, "vcs_info": {"commit_id": COMMIT}},
+        *(PUBLISHED, f"v1.2.3-0-g{COMMIT}"),
+    ),
+    "tag": ({"url": f"{ADDRESS}.git", "vcs_info": TAG}, PUBLISHED, "v1.2.3"),
+    "fork": (
+        {"url": FORK, "vcs_info": {"commit_id": COMMIT}},
+        *(f"git+{FORK}", f"v1.2.3-0-g{COMMIT}"),
+    ),
+    "clone": ({"url": ROOT.as_uri(), "dir_info": {}}, str(ROOT), "HEAD"),
+    "folder": ({"url": "file:///nowhere", "dir_info": {}}, PUBLISHED, "v1.2.3"),
+}
+
+
 @pytest.mark.parametrize(
-    ("origin", "expected"),
-    [
-        (None, (PUBLISHED, "v1.2.3")),
-        ({"archive_info": {}, "url": "file:///a.whl"}, (PUBLISHED, "v1.2.3")),
-        (
-            {
-                "url": "https://github.com/org/torch-tricks",
-                "vcs_info": {"vcs": "git", "commit_id": "a" * 40},
-            },
-            (PUBLISHED, f"v1.2.3-0-g{'a' * 40}"),
-        ),
-        (
-            {
-                "url": "https://github.com/org/torch-tricks.git",
-                "vcs_info": {"commit_id": "a" * 40, "requested_revision": "v1.2.3"},
-            },
-            (PUBLISHED, "v1.2.3"),
-        ),
-        (
-            {"url": "ssh://git@host/fork", "vcs_info": {"commit_id": "b" * 40}},
-            ("git+ssh://git@host/fork", f"v1.2.3-0-g{'b' * 40}"),
-        ),
-        ({"url": ROOT.as_uri(), "dir_info": {}}, (str(ROOT), "HEAD")),
-        ({"url": "file:///nowhere", "dir_info": {}}, (PUBLISHED, "v1.2.3")),
-    ],
-    ids=["index", "wheel", "git", "tag", "fork", "clone", "folder"],
+    ("origin", "source", "version"), ORIGINS.values(), ids=ORIGINS.keys()
 )
 def test_the_tool_knows_what_it_was_installed_from(
-    origin, expected, tmp_path, monkeypatch
+    origin, source, version, tmp_path, monkeypatch
 ):
     """By what pip and uv record (PEP 610), it names the template of new projects."""
     about = tmp_path / "torch_tricks-1.2.3.dist-info"
@@ -300,7 +296,7 @@ def test_the_tool_knows_what_it_was_installed_from(
         (about / "direct_url.json").write_text(json.dumps(origin))
     monkeypatch.setattr(template, "distribution", lambda name: Distribution.at(about))
     monkeypatch.setattr(template, "__file__", str(tmp_path / "a" / "b" / "template.py"))
-    assert template.default_source.__wrapped__() == expected
+    assert template.default_source.__wrapped__() == (source, version)
 
 
 @pytest.mark.proof

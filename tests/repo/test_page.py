@@ -14,16 +14,11 @@ from itertools import cycle, pairwise
 
 import pytest
 import write_page
-from blocks import (
-    UnknownConstruct,
-    as_yaml,
-    files_in,
-    own_template,
-    read_template,
-)
+from blocks import UnknownConstruct, as_yaml, files_in, own_template, read_template
 from browsing import firefox, needs_chromium, needs_firefox, served
 from commands import RECOMMENDED, begin, commit, files, git, python, run
 from copier._cli import CopierApp
+from parts import MARKS
 from plumbum import local
 from processes import call, call_any
 from rendering import all_answers, quick_copier, render_files, render_with_copier
@@ -53,38 +48,6 @@ AWKWARD = (
 
 OF_PACKAGES = ("torch", "test_test_x", "If", "h5py", "Class 9", "...", "a" * 29 + " b")
 """Names from which those of packages do not follow at once."""
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    """The page of this template, as of a release."""
-    path = tmp_path_factory.mktemp("page") / "index.html"
-    path.write_text(write_page.page(PUBLISHED, "v0.1.0"), encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def show(browser):
-    """Returns a function that opens a page; whatever it asks for besides itself fails."""
-    asked, errors = [], []
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    context.on("request", lambda request: asked.append(request.url.partition("#")[0]))
-    page = context.new_page()
-    page.set_default_timeout(30_000)
-    page.on("pageerror", lambda error: errors.append(error))
-    opened = set()
-
-    def open_page(path, fragment=""):
-        address = path if isinstance(path, str) else path.as_uri()
-        opened.add(address)
-        page.goto("about:blank")
-        page.goto(address + fragment)
-        return page
-
-    yield open_page
-    context.close()
-    assert {url for url in asked if not url.startswith("blob:")} <= opened
-    assert errors == []
 
 
 def state(answers, name="Leaf Diseases"):
@@ -282,7 +245,7 @@ class TestMarks:
         ]
 
     def check(self, page, pairs, directory):
-        """Git finds as many lines; which ones may differ by empty ones around a block."""
+        """Git finds as many lines, or more; which ones may differ by empty ones around a block."""
         for old, new in pairs:
             sides = [render_files(answers) for answers in (old, new)]
             for path, lines in page.evaluate(COMPARE, [state(old), state(new)]):
@@ -299,8 +262,10 @@ class TestMarks:
                 for side, one, other in zip(
                     (new_lines, old_lines), ours, theirs, strict=True
                 ):
-                    assert len(one) == len(other), path
-                    assert {side[n - 1] for n in {*one} ^ {*other}} <= {""}, path
+                    # Before version 2.48, git finds more where it gives up.
+                    assert len(one) <= len(other), path
+                    if len(one) == len(other):
+                        assert {side[n - 1] for n in {*one} ^ {*other}} <= {""}, path
 
     @pytest.mark.proof
     def test_any_tick_marks_what_diff_marks(self, show, written, tmp_path):
@@ -846,13 +811,6 @@ class TestWays:
         for task, target in write_page.EXAMPLES["task"].items():
             assert target in page.inner_text(f"#task label:has([value={task}])")
 
-    @pytest.mark.proof
-    def test_files_can_be_read_beside_the_handbook(self, show, written):
-        page = show(written, "#preset=minimal&page=ema")
-        page.click("[data-file='leaf_diseases/task.py']")
-        assert page.inner_text("#path") == "leaf_diseases/task.py"
-        assert page.is_visible("#page")
-
 
 def works(name, task):
     [trick] = [trick for trick in TRICKS if trick.name == name]
@@ -914,7 +872,7 @@ OTHERS = [
     [
         (*FIRST, run_here),
         pytest.param(*FIRST, run_as_typed, marks=pytest.mark.proof),
-        *(pytest.param(*other, run_here, marks=pytest.mark.proof) for other in OTHERS),
+        *(pytest.param(*other, run_here, marks=MARKS) for other in OTHERS),
     ],
 )
 def test_zip_and_commands_give_the_same_project(
@@ -956,7 +914,10 @@ def test_a_page_of_the_handbook_opens_beside_the_code(show, written):
     assert not code.is_visible()
     page.click("#page summary")
     assert code.inner_text() == "def"
+    page.click("[data-file='leaf_diseases/task.py']")
+    assert page.inner_text("#path") == "leaf_diseases/task.py"
     assert page.locator("#lines").is_visible()
+    assert page.is_visible("#page")
     shared = page.url
     page.click("#page [data-page=seeding]")
     assert heading.inner_text() == "Seeding"

@@ -75,33 +75,25 @@ def test_what_went_up(old, new, name):
     assert release.step(release.parse(old), release.parse(new)) == name
 
 
-@pytest.mark.parametrize(
-    ("change", "went_up", "entry", "problems"),
-    [
-        ({}, "patch", NOTHING, []),
-        ({"flags": {"lr", "swa_lr", "clip_norm"}}, "minor", NOTHING, []),
-        ({"flags": {"lr", "swa_lr", "clip_norm"}}, "patch", NOTHING, ["new minor"]),
-        ({"files": {"train.py"}}, "major", EXPLAINED, []),
-        (
-            {"files": {"train.py"}},
-            "minor",
-            EXPLAINED,
-            ["leaf_diseases/optim/swa.py went"],
-        ),
-        ({"flags": {"lr"}}, "minor", NOTHING, ["--swa-lr went", "'To do by hand'"]),
-        ({"questions": {"preset"}}, "patch", EXPLAINED, ["the question tricks went"]),
-        ({"tricks": {"amp", "swa", "sign"}}, "minor", NOTHING, []),
-        (
-            {"tricks": {"amp", "swa", "sign"}},
-            "patch",
-            NOTHING,
-            ["or tricks: that takes"],
-        ),
-        ({"checkpoint_format": 2}, "major", EXPLAINED, []),
-        ({"checkpoint_format": 2}, "major", NOTHING, ["needs 'Checkpoints'"]),
-        ({"checkpoint_format": 2}, "minor", EXPLAINED, ["new major version"]),
-    ],
-)
+MORE = {"flags": {"lr", "swa_lr", "clip_norm"}}
+ANOTHER = {"tricks": {"amp", "swa", "sign"}}
+BUMPS = [
+    ({}, "patch", NOTHING, []),
+    (MORE, "minor", NOTHING, []),
+    (MORE, "patch", NOTHING, ["new minor"]),
+    ({"files": {"train.py"}}, "major", EXPLAINED, []),
+    ({"files": {"train.py"}}, "minor", EXPLAINED, ["leaf_diseases/optim/swa.py went"]),
+    ({"flags": {"lr"}}, "minor", NOTHING, ["--swa-lr went", "'To do by hand'"]),
+    ({"questions": {"preset"}}, "patch", EXPLAINED, ["the question tricks went"]),
+    (ANOTHER, "minor", NOTHING, []),
+    (ANOTHER, "patch", NOTHING, ["or tricks: that takes"]),
+    ({"checkpoint_format": 2}, "major", EXPLAINED, []),
+    ({"checkpoint_format": 2}, "major", NOTHING, ["needs 'Checkpoints'"]),
+    ({"checkpoint_format": 2}, "minor", EXPLAINED, ["new major version"]),
+]
+
+
+@pytest.mark.parametrize(("change", "went_up", "entry", "problems"), BUMPS)
 def test_a_bump_that_is_too_small_is_refused(change, went_up, entry, problems):
     found = list(
         release.bump_problems(BEFORE, replace(BEFORE, **change), went_up, entry)

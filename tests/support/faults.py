@@ -145,15 +145,15 @@ def die(event: str, number: str, *flags: str) -> None:
     train(*flags)
 
 
-def fill(number: str, path: str, *flags: str) -> None:
-    """Trains on a disk that is full from one of the saves on, as far as a path goes.
+def fill(number: str, *flags: str) -> None:
+    """Trains on a disk that is full for checkpoints from one of the saves on.
 
     What is written aside goes to /dev/full, which the kernel says has no space left.
     """
     plain = io.open
 
     def full(file: Any, mode: str = "r", *rest: Any, **keywords: Any) -> Any:
-        if mode == "wb" and path in os.fspath(file):
+        if mode == "wb" and "/checkpoints/" in os.fspath(file):
             Path(file).symlink_to("/dev/full")
         return plain(file, mode, *rest, **keywords)
 
@@ -165,16 +165,11 @@ def fill(number: str, path: str, *flags: str) -> None:
 
 
 def move(number: str, source: str, link: str, *flags: str) -> None:
-    """Trains, and before one of the saves moves a directory away.
-
-    Args:
-        link: what its name leads to from then on; empty if to nothing.
-    """
+    """Trains, and before one of the saves moves a directory away, and links its name."""
 
     def act() -> None:
         Path(source).rename(f"{source}-away")
-        if link:
-            Path(source).symlink_to(link)
+        Path(source).symlink_to(link)
 
     before_saving(int(number), act)
     train(*flags)

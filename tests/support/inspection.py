@@ -416,10 +416,7 @@ class Names:
 @cache
 def names_of(statement: str) -> Names:
     tree = ast.parse(statement)
-    return Names(
-        frozenset(read_names(tree)),
-        frozenset(defined_names(tree)),
-    )
+    return Names(frozenset(read_names(tree)), frozenset(defined_names(tree)))
 
 
 def read_names(tree: ast.AST) -> Iterator[str]:

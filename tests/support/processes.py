@@ -6,10 +6,7 @@ from pathlib import Path
 
 
 def call(
-    *command: object,
-    cwd: Path | None = None,
-    code: int = 0,
-    **variables: str,
+    *command: object, cwd: Path | None = None, code: int = 0, **variables: str
 ) -> str:
     """Runs a command, which must end with that code, and returns what it prints.
 

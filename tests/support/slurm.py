@@ -63,10 +63,7 @@ def cluster(directory: Path) -> Iterator[dict[str, str]]:
     (directory / "cgroup.conf").write_text("")
     (directory / "slurm.conf").write_text(
         SLURM_CONF.format(
-            host=host,
-            directory=directory,
-            controller=free_port(),
-            daemon=free_port(),
+            host=host, directory=directory, controller=free_port(), daemon=free_port()
         )
     )
     own = {"SLURM_CONF": str(directory / "slurm.conf")}

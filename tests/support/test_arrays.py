@@ -8,13 +8,7 @@ import pytest
 import subsets
 from covering import FORMS, TASK, Space, Trick
 from parts import few_of
-from subsets import (
-    SEED,
-    SEED_OF_PAIRS,
-    TASKS,
-    covering_array,
-    everything,
-)
+from subsets import SEED, SEED_OF_PAIRS, TASKS, covering_array, everything
 
 CHOICES = ("none", "dp", "ddp", "fsdp")
 

@@ -1,12 +1,10 @@
 """Seeds of `make proof` in a row take all shares, and the same seed the same share."""
 
-import re
-import subprocess
-import sys
+import os
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
-from subsets import ROOT
 
 
 @dataclass(frozen=True)
@@ -22,13 +20,15 @@ class Item:
 
 
 @pytest.fixture
-def share(request, monkeypatch):
+def plugin(request):
+    """tests/conftest.py, as pytest has loaded it."""
+    plugins = request.config.pluginmanager.get_plugins()
+    return next(one for one in plugins if hasattr(one, "outside_of_the_share"))
+
+
+@pytest.fixture
+def share(plugin, monkeypatch):
     """Returns a function that takes a seed, and returns a third of twelve tests."""
-    [plugin] = (
-        plugin
-        for plugin in request.config.pluginmanager.get_plugins()
-        if hasattr(plugin, "outside_of_the_share")
-    )
     items = [Item(f"tests/test_a.py::test_a[{number}]") for number in range(12)]
 
     def take(seed):
@@ -47,15 +47,14 @@ def test_seeds_in_a_row_take_all_in_turn(share):
     assert share(7) == share(10) == shares[0]
 
 
-@pytest.mark.proof
-def test_a_seed_that_nobody_gave_is_random_and_said(monkeypatch):
-    monkeypatch.setenv("TORCH_TRICKS_SHARE", "3")
-    monkeypatch.delenv("TORCH_TRICKS_SEED", raising=False)
-    command = (*("-m", "pytest", "--collect-only", "-m", "proof"), __file__)
-    said = [
-        subprocess.check_output([sys.executable, *command], cwd=ROOT, encoding="utf-8")
-        for _ in range(2)
-    ]
-    pattern = r"^make proof SHARE=3 SEED=(\d+) repeats this"
-    [first], [second] = (re.findall(pattern, text, re.MULTILINE) for text in said)
-    assert first != second
+def test_a_seed_that_nobody_gave_is_random_and_said(plugin, monkeypatch):
+    config = SimpleNamespace(option=SimpleNamespace(markexpr="proof"))
+    said = set()
+    for _ in range(2):
+        monkeypatch.setenv("TORCH_TRICKS_SHARE", "3")
+        monkeypatch.setenv("TORCH_TRICKS_SEED", "")
+        plugin.pytest_configure(config)
+        said.add(plugin.pytest_report_header(config))
+        seed = os.environ["TORCH_TRICKS_SEED"]
+        assert f"make proof SHARE=3 SEED={seed} repeats this" in said
+    assert len(said) == 2

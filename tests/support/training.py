@@ -30,10 +30,7 @@ COMMON = (
 )
 """The last batch holds 4 images; where that is dropped, the last window has 1 batch."""
 
-UNTRACKED = {
-    "mlflow": ("--mlflow-uri", "none"),
-    "wandb": ("--wandb-mode", "disabled"),
-}
+UNTRACKED = {"mlflow": ("--mlflow-uri", "none"), "wandb": ("--wandb-mode", "disabled")}
 WITHOUT_TRACKERS = tuple(chain(*UNTRACKED.values()))
 """Flags of a run that sends nothing, and writes to no database."""
 
@@ -271,28 +268,38 @@ def train_and_resume(
     project: Path,
     directory: Path,
     arguments: list[str],
+    workers: tuple[int, ...] = (0, 2),
 ) -> None:
-    """Trains a project, goes on from a checkpoint if it has any, and judges both."""
+    """Trains a project, goes on from a checkpoint if it has any, and judges both.
+
+    Args:
+        workers: with how many data loading processes to go on, each time anew.
+    """
     if subset.task != TASKS[0]:
         make_shapes_few(project)
     train(run, project, *arguments, "--run-dir", directory)
     check_run(subset, directory)
     if "resume" in subset.tricks:
-        stop_and_resume(run, subset, project, directory, arguments)
+        stop_and_resume(run, subset, project, directory, arguments, workers)
 
 
 def stop_and_resume(
-    run: Run, subset: Subset, project: Path, directory: Path, arguments: list[str]
+    run: Run,
+    subset: Subset,
+    project: Path,
+    directory: Path,
+    arguments: list[str],
+    workers: tuple[int, ...] = (0, 2),
 ) -> None:
     """Goes on from a run's first checkpoint, and compares with the run itself.
 
-    Once without and once with data loading processes, which must make no difference. Nor
-    must it that these runs save no more than at the ends of epochs.
+    Data loading processes must make no difference. Nor must it that these runs save no
+    more than at the ends of epochs.
     """
     suffix = "" if "fsdp" in subset.chosen else ".pt"
     checkpoint = directory / "checkpoints" / f"step-{stopping_step(subset):08d}{suffix}"
-    for workers in (0, 2):
-        resumed = directory.with_name(f"{directory.name}-resumed-{workers}")
-        more = ("--num-workers", workers, "--run-dir", resumed, "--resume", checkpoint)
+    for number in workers:
+        resumed = directory.with_name(f"{directory.name}-resumed-{number}")
+        more = ("--num-workers", number, "--run-dir", resumed, "--resume", checkpoint)
         train(run, project, *arguments, *more, "--checkpoint-every", 99)
         check_same_run(directory, resumed)

@@ -17,13 +17,7 @@ import dunamai
 import yaml
 from covering import FORMS, TASK
 from hypothesis import strategies as st
-from rendering import (
-    PACKAGE,
-    all_answers,
-    clones_kept,
-    quick_copier,
-    render_version,
-)
+from rendering import PACKAGE, all_answers, clones_kept, quick_copier, render_version
 from subsets import TASKS, TRICKS, all_subsets, questions, space
 from torch_tricks.cli import app
 from typer.testing import CliRunner
@@ -467,27 +461,23 @@ class Report:
         return dict(re.findall(pattern, self.output, re.MULTILINE))
 
 
-def lost_lines(
-    owned: Owned, after: Files, report: Report | None
-) -> set[tuple[str, str]]:
+def lost_lines(owned: Owned, after: Files, report: Report) -> set[tuple[str, str]]:
     """Returns the lines of an owner that an update has dropped.
 
     A line counts as kept in its file, between conflict markers or not, and in a file
-    that the report names for it. Without a report, in any file at all.
+    that the report names for it.
     """
     places: dict[str, list[str]] = {}
-    if report:
-        for old, new in report.renamed.items():
-            places.setdefault(old, []).append(new)
-        for aside, original in report.kept_aside.items():
-            places.setdefault(original, []).append(aside)
+    for old, new in report.renamed.items():
+        places.setdefault(old, []).append(new)
+    for aside, original in report.kept_aside.items():
+        places.setdefault(original, []).append(aside)
     lines = {name: set(text(content).splitlines()) for name, content in after.items()}
     return {
         (name, line)
         for name, line in owned.lines
         if not any(
-            line in lines.get(place, ())
-            for place in ([name, *places.get(name, ())] if report else lines)
+            line in lines.get(place, ()) for place in (name, *places.get(name, ()))
         )
     }
 

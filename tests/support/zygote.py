@@ -128,6 +128,12 @@ class Zygote:
             raise RuntimeError(f"the zygote ended with {self.server.wait()}")
         return subprocess.CompletedProcess(request["arguments"], **json.loads(answer))
 
+    def output(self, project: Path, *command: object, **options: Any) -> str:
+        """Returns what a script prints, which must succeed."""
+        result = self.run(project, *command, **options)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
+
     def pytest(
         self,
         project: Path,

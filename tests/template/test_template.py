@@ -172,10 +172,7 @@ def test_the_list_to_tick_says_what_a_trick_is_of_little_use_without():
 
 @pytest.mark.parametrize(
     ("folder", "name", "package"),
-    [
-        ("MNISTnet", "MNISTnet", "mnistnet"),
-        ("--_", "Project", "project"),
-    ],
+    [("MNISTnet", "MNISTnet", "mnistnet"), ("--_", "Project", "project")],
 )
 def test_the_project_is_called_after_its_folder(copied, folder, name, package):
     project, recorded, _ = copied({"preset": "minimal"}, folder=folder)
@@ -244,15 +241,12 @@ def test_nobody_needs_to_trust_the_template():
         ({"project_name": "Leaves\nand trees"}, "without control characters"),
         ({"project_name": "Leaves\x1b[31m"}, "without control characters"),
         ({"project_name": "a" * 81}, "at most 80 characters"),
-        ({"package_name": ".."}, "lower-case letters, digits and underscores"),
-        ({"package_name": "../outside"}, "lower-case letters"),
+        ({"package_name": "../outside"}, "lower-case letters, digits and underscores"),
         ({"package_name": ""}, "lower-case letters"),
-        ({"package_name": 'a"b'}, "lower-case letters"),
         ({"package_name": "Leaves"}, "lower-case letters"),
         ({"package_name": "leaves\n"}, "lower-case letters"),
         ({"package_name": "leaves_"}, "lower-case letters"),
         ({"package_name": "été"}, "lower-case letters"),
-        ({"package_name": "1leaf"}, "lower-case letters"),
         ({"package_name": "a" * 31}, "at most 30 characters"),
         ({"package_name": "class"}, "class is taken"),
         ({"package_name": "torch"}, "torch is taken"),
@@ -270,10 +264,7 @@ def test_nobody_needs_to_trust_the_template():
         ({"preset": "custom", "parallel": "tpu"}, "Invalid choice"),
         ({"tricks": "[swa]"}, "add -d preset=custom"),
         ({"chosen": "[swa]"}, "It is not asked for"),
-        (
-            {"preset": "custom", "preset_tricks": "[swa]"},
-            "It is not asked for",
-        ),
+        ({"preset": "custom", "preset_tricks": "[swa]"}, "It is not asked for"),
         ({"preset": "custom", "tricks": "[amp, best]"}, "Invalid choice"),
         ({"preset": "custom", "tricks": "[amp, needy]"}, "needy needs swa: choose"),
         (

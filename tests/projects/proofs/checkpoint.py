@@ -45,12 +45,7 @@ from torch.utils.data._utils import signal_handling
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    return replace(
-        settings,
-        epochs=4,
-        checkpoint_every=2,
-        log_every=3,
-    )
+    return replace(settings, epochs=4, checkpoint_every=2, log_every=3)
 
 
 @pytest.mark.usefixtures("linear_model")

@@ -18,7 +18,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 BUILT_IN = DATASETS.keys() & {
-    *("shapes", "mnist", "fashion-mnist", "cifar10", "folder", "csv", "frames"),
+    *("shapes", "mnist", "fashion-mnist", "cifar10", "folder", "csv", "frames")
 }
 OFF = {"augment": "none", "random_erasing": 0}
 """What of augmentation leaves no image as it is."""

@@ -10,16 +10,8 @@ import numpy as np
 import pytest
 import torch
 from leaf_diseases.data import sampling
-from leaf_diseases.data.sampling import (
-    EpochSampler,
-    KeyedDataset,
-    find_own_generators,
-)
-from leaf_diseases.data.transforms import (
-    Preprocessing,
-    Transform,
-    TransformedDataset,
-)
+from leaf_diseases.data.sampling import EpochSampler, KeyedDataset, find_own_generators
+from leaf_diseases.data.transforms import Preprocessing, Transform, TransformedDataset
 from small_world import make_tiny_images
 from torch import Tensor
 from torch.utils.data import DataLoader

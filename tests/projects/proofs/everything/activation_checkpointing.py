@@ -3,10 +3,7 @@
 import copy
 
 import torch
-from leaf_diseases.models.activation_checkpointing import (
-    find_blocks,
-    recompute_blocks,
-)
+from leaf_diseases.models.activation_checkpointing import find_blocks, recompute_blocks
 from test_activation_checkpointing import Block
 from torch import Tensor, nn
 

@@ -10,13 +10,7 @@ import train
 from leaf_diseases.data.datasets import DATASETS
 from leaf_diseases.data.own_images import FileImages
 from leaf_diseases.settings import Settings, replace
-from test_bad_samples import (
-    Photos,
-    begin,
-    listed,
-    photos,
-    whole,
-)
+from test_bad_samples import Photos, begin, listed, photos, whole
 
 
 @pytest.mark.parametrize("of", ["dataset", "transform"])

@@ -4,10 +4,7 @@ import pytest
 import torch
 from leaf_diseases.errors import UserError
 from leaf_diseases.models import bilinear_pooling
-from leaf_diseases.models.bilinear_pooling import (
-    BilinearPooling,
-    use_bilinear_pooling,
-)
+from leaf_diseases.models.bilinear_pooling import BilinearPooling, use_bilinear_pooling
 from leaf_diseases.models.networks import build_model
 from small_world import narrow_cnn, rgb
 

@@ -3,11 +3,7 @@
 import pytest
 import torch
 from leaf_diseases.data.datasets import load_data
-from leaf_diseases.data.device_augment import (
-    BatchAugment,
-    WholeBatches,
-    keep_on_device,
-)
+from leaf_diseases.data.device_augment import BatchAugment, WholeBatches, keep_on_device
 from leaf_diseases.run import Run
 from leaf_diseases.settings import Settings, replace
 from leaf_diseases.targets import TARGET_DTYPE

@@ -9,10 +9,7 @@ from conftest import stop_after
 from leaf_diseases.optim.early_stopping import EarlyStopping
 from leaf_diseases.settings import Settings, replace
 from test_checkpoint import assert_equal_runs, results
-from test_early_stopping import settings, validation_losses
-
-LOSSES = [3.0, 2.0, 2.5, 1.9, 2.0, 2.1, 1.8, 2.3]
-"""With a patience of 2, the run stops after epoch 6, and epoch 4 is the best."""
+from test_early_stopping import LOSSES, settings, validation_losses
 
 
 @pytest.mark.usefixtures("linear_model")

@@ -47,12 +47,3 @@ def test_floating_point_buffers_are_averaged_and_others_copied() -> None:
     assert averaged.count == 5
     assert_equal(averaged.bounds, model.bounds)
     assert_equal(averaged.statistics, expected.module.statistics)
-
-
-def test_no_step_reads_the_device() -> None:
-    """The device meta has nothing to be read."""
-    ema = ExponentialMovingAverage(Buffers(), 0.4, torch.device("meta"))
-    assert {weight.device.type for weight in ema.ema_model.parameters()} == {"meta"}
-    ema.model.to("meta")
-    ema.update()
-    assert ema.count == 1

@@ -3,10 +3,7 @@
 import pytest
 import torch
 from leaf_diseases.errors import UserError
-from leaf_diseases.models.layer_outputs import (
-    mean_over_positions,
-    record_outputs,
-)
+from leaf_diseases.models.layer_outputs import mean_over_positions, record_outputs
 from test_layer_outputs import Network
 
 MAPS = (5, 8, 8)

@@ -5,10 +5,7 @@ from fnmatch import fnmatchcase
 import pytest
 import torch
 import torchvision
-from leaf_diseases.optim.layerwise import (
-    find_levels,
-    parameter_blocks,
-)
+from leaf_diseases.optim.layerwise import find_levels, parameter_blocks
 from small_world import narrow_cnn
 from torch import nn
 

@@ -1,22 +1,14 @@
 """Learning rates that fall when the validation loss stalls."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import train
-from leaf_diseases.optim.optimizer import (
-    highest_rate,
-)
+from conftest import read_lines
+from leaf_diseases.optim.optimizer import highest_rate
 from leaf_diseases.run_directory import write_config
 from leaf_diseases.settings import Settings, replace
 from test_plateau import settings, stalling
-
-
-def read_metrics(directory: Path) -> list[dict[str, Any]]:
-    lines = (directory / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
 
 
 @pytest.mark.usefixtures("stalling", "linear_model")
@@ -35,5 +27,5 @@ def test_factor_belongs_to_a_new_highest_rate_too(
     train.main(replace(settings, max_steps=40))
     settings = replace(settings, lr=6e-4)
     train.main(replace(settings, resume="auto"))
-    last = read_metrics(tmp_path / "run")[-1]
+    last = read_lines(tmp_path / "run/metrics.jsonl")[-1]
     assert last["learning_rates"][0] == pytest.approx(highest_rate(settings) / 4)

@@ -13,10 +13,7 @@ import train
 from leaf_diseases.data.datasets import load_data
 from leaf_diseases.data.transforms import Preprocessing
 from leaf_diseases.errors import UserError
-from leaf_diseases.models.pretrained import (
-    load_fitting,
-    read_torchvision,
-)
+from leaf_diseases.models.pretrained import load_fitting, read_torchvision
 from leaf_diseases.settings import Settings, replace
 from small_world import narrow_cnn
 from test_pretrained import begin, build_transformer, cache, file, refuse, state_of

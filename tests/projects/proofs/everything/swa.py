@@ -4,11 +4,7 @@ import pytest
 import torch
 import train
 from leaf_diseases.optim.optimizer import highest_rate, set_rates
-from leaf_diseases.optim.swa import (
-    WeightAverage,
-    anneal,
-    update_statistics,
-)
+from leaf_diseases.optim.swa import WeightAverage, anneal, update_statistics
 from leaf_diseases.processes import parallel
 from leaf_diseases.settings import Settings, replace
 from test_swa import settings
@@ -38,21 +34,6 @@ def test_rate_anneals_for_a_twentieth_of_the_steps(settings: Settings) -> None:
     ]
     assert len(set(rates)) == steps + 1
     assert rates[steps:] == pytest.approx(3 * [1e-4])
-
-
-def test_statistics_read_nothing_from_the_device() -> None:
-    """The device meta has nothing to be read."""
-    model = nn.Sequential(nn.BatchNorm2d(3), nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
-    update_statistics(model.to("meta"), torch.empty(3, 2, 3, 8, 8, device="meta"))
-
-
-def test_no_step_reads_the_device() -> None:
-    """The device meta has nothing to be read."""
-    swa = WeightAverage(nn.Linear(2, 2), start=0, device=torch.device("meta"))
-    assert {weight.device.type for weight in swa.swa_model.parameters()} == {"meta"}
-    swa.model.to("meta")
-    swa.update(1)
-    assert swa.count == 1
 
 
 def test_average_has_the_newest_vectors_of_spectral_norm() -> None:
