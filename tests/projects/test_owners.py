@@ -120,7 +120,7 @@ BUGS = {
     "model": (f"{PACKAGE}/models/networks.py", "        features = self.features("),
     "made model": (f"{PACKAGE}/models/networks.py", "        self.dropout = "),
     "data": (f"{PACKAGE}/data/shapes.py", "        rng = self.generator("),
-    "transform": (f"{PACKAGE}/data/transforms.py", "        interpolation = "),
+    "transform": (f"{PACKAGE}/data/transforms.py", "        (height, width), (least"),
     "task": (f"{PACKAGE}/task.py", "        predictions = "),
 }
 """Lines of what owners write themselves, in the place of which they may have a bug."""
