@@ -41,6 +41,7 @@ class Footprint:
             ("parts of ", self.changed),
         )
         code = "; ".join(words + quoted(names) for words, names in parts if names)
+        code = code or quoted(["pyproject.toml"])  # What else a trick may consist of.
         flags = f"- Flags: {quoted(self.flags)}\n" if self.flags else ""
         return f"- Code: {code}\n{flags}"
 
@@ -122,9 +123,9 @@ def differ(name: str, before: str, after: str) -> bool:
 
 
 def is_code(file: str) -> bool:
-    """Returns whether a file is a script, or a module of the package with code."""
-    is_part = file.startswith("tests/") or file.endswith("__init__.py")
-    return file.endswith((".py", ".sh")) and not is_part
+    """Returns whether a file is a script, a module of the package with code, or a guide."""
+    is_part = file.startswith("tests/") or file.endswith(("__init__.py", "README.md"))
+    return file.endswith((".py", ".sh", ".md")) and not is_part
 
 
 @cache
