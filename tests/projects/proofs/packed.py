@@ -1,13 +1,21 @@
 """Lists that data loading processes share."""
 
+import multiprocessing
+import os
 import pickle
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from leaf_diseases.data import loaders
+from leaf_diseases.data.loaders import check_shared_memory
 from leaf_diseases.data.own_images import FileImages
 from leaf_diseases.data.packed import PackedList, PackedPaths
+from leaf_diseases.data.transforms import Preprocessing, TransformedDataset
+from leaf_diseases.errors import UserError
+from leaf_diseases.settings import Settings
 from torch.utils.data import DataLoader
 
 
@@ -46,3 +54,18 @@ def test_loading_processes_share_the_lists(method: str) -> None:
     assert isinstance(images.targets, PackedList)
     assert images.files.text.is_shared() == (method == "forkserver")
     assert images.targets.pickles.is_shared() == (method == "forkserver")
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="it is Linux's")
+def test_lists_need_shared_memory_unless_processes_fork(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    prepared = Preprocessing((8, 8), (8, 8), (), ())
+    dataset = TransformedDataset(listed(30_000), Mock(), prepared)
+    monkeypatch.setattr(loaders.shutil, "disk_usage", lambda _: Mock(free=2**20))
+    monkeypatch.setattr(multiprocessing, "get_start_method", lambda: "fork")
+    check_shared_memory(dataset, settings, 1)
+    monkeypatch.setattr(multiprocessing, "get_start_method", lambda: "forkserver")
+    check_shared_memory(dataset, settings, 0)
+    with pytest.raises(UserError, match="1 data loading processes need 1 MiB in /dev"):
+        check_shared_memory(dataset, settings, 1)
