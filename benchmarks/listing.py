@@ -13,15 +13,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from measure import Row, interleave, render
 from PIL import Image
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, RandomSampler
 from torchvision.datasets import ImageFolder
 from torchvision.transforms import v2
 
@@ -132,32 +132,30 @@ def serve(project: Path, images: Path, method: str, read: int, rounds: int) -> N
     few.targets = few.targets[:FEW]
     found = {
         "listing": (times.ours, times.reference, times.ratio, times.cpu_ratio),
-        "ours": beyond(ours, own_images.select(ours, range(FEW)), read),
-        "reference": beyond(reference, few, read),
+        "ours": beyond(ours, own_images.select(ours, range(FEW)), read, rounds),
+        "reference": beyond(reference, few, read, rounds),
     }
     print(json.dumps(found))
 
 
-def beyond(images: Dataset[Any], few: Dataset[Any], read: int) -> tuple[float, float]:
+def beyond(
+    images: Dataset[Any], few: Dataset[Any], read: int, rounds: int
+) -> tuple[float, float]:
     """Returns what loading takes beyond that of few images: seconds, and MB of a worker."""
-    (first, memory), (other_first, other_memory) = (
-        load(x, read) for x in (images, few)
-    )
-    return first - other_first, memory - other_memory
+    load(few, BATCH_SIZE)  # Starts the fork server.
+    calls = [partial(load, each, BATCH_SIZE) for each in (images, few)]
+    (times,) = interleave([calls], rounds)
+    return times.difference, load(images, read) - load(few, read)
 
 
-def load(images: Dataset[Any], read: int) -> tuple[float, float]:
-    """Returns the seconds to the first batch, and the private MB of a worker later."""
-    sampler = torch.utils.data.RandomSampler(images, num_samples=read)
+def load(images: Dataset[Any], read: int) -> float:
+    """Reads some images, and returns the private MB of a worker."""
+    sampler = RandomSampler(images, num_samples=read)
     loader = DataLoader(images, BATCH_SIZE, sampler=sampler, num_workers=WORKERS)
-    began = time.perf_counter()
     batches = iter(loader)
-    next(batches)
-    first = time.perf_counter() - began
-    for _ in range(read // BATCH_SIZE - 2 * WORKERS):
+    for _ in range(max(1, read // BATCH_SIZE - 2 * WORKERS)):  # The workers still run.
         next(batches)
-    private = [private_memory(worker.pid) for worker in batches._workers]
-    return first, statistics.mean(private)
+    return statistics.mean(private_memory(worker.pid) for worker in batches._workers)
 
 
 def private_memory(process: int) -> float:
