@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from hdf5 import measure_hdf5
 from images import measure_images
+from listing import measure_listing
 from loop import measure_loops
 from measure import Row
 from rendering import measure_rendering
@@ -35,6 +36,7 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "frameworks": partial(measure_others, "frameworks"),
     "hdf5": measure_hdf5,
     "images": measure_images,
+    "listing": measure_listing,
     "recipes": partial(measure_others, "recipes"),
     "rendering": measure_rendering,
     "scaling": measure_scaling,

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 SMALL = {
     "hdf5": "part.CHUNKS = {'contiguous': None}",
     "images": "part.IMAGES, part.PHOTOS, part.LARGE_PHOTOS, part.REPETITIONS = 256, 4, 2, 1",
+    "listing": "part.IMAGES, part.READ, part.WORKERS, part.REPETITIONS = 4_000, 640, 1, 1",
     "loop": "part.REPETITIONS = 2",
     "scaling": "part.REPETITIONS, part.LARGE['model'] = 1, 'resnet18'",
     "startup": "part.REPETITIONS = 1",

@@ -5,5 +5,7 @@ import unicodedata
 
 def plain(name: str) -> str:
     """Returns a name composed (NFC), with plain spaces and no invisible characters."""
-    shown = "".join(char for char in name if unicodedata.category(char) != "Cf")
-    return " ".join(unicodedata.normalize("NFC", shown).split())
+    if not name.isascii():
+        name = "".join(char for char in name if unicodedata.category(char) != "Cf")
+        name = unicodedata.normalize("NFC", name)
+    return " ".join(name.split())

@@ -75,6 +75,7 @@ def test_images_of_ones_own_are_scored_whole(
     monkeypatch.setitem(DATASETS, "mine", row)
     whole = evaluate.open_split(None, replace(settings, data="mine"), "all", 8)
     assert isinstance(whole, FileImages)
-    assert ([*map(str, whole.files)], whole.targets) == (["a", "b", "c"], [0, 1, 1])
+    assert [*map(str, whole.files)] == ["a", "b", "c"]
+    assert [*whole.targets] == [0, 1, 1]
     with pytest.raises(UserError, match=r"has no split test.*\(it has train, val\)"):
         evaluate.open_split(None, settings, "test", 8)

@@ -1,8 +1,8 @@
 """Groups of images for cross-validation, such as the images of a patient."""
 
+import os
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from pathlib import Path
 
 from ..errors import UserError
 from ..names import plain
@@ -10,7 +10,7 @@ from ..settings import Settings
 
 
 def find_groups(
-    files: Sequence[Path], listed: Mapping[Path, str], settings: Settings
+    files: Sequence[str], listed: Mapping[str, str], settings: Settings
 ) -> Sequence[Hashable]:
     """Returns the group of each file, from GROUP_COLUMN or GROUP_PATTERN.
 
@@ -30,9 +30,9 @@ def find_groups(
     except re.error as error:
         raise UserError(f"cannot use --group-pattern ({error}): fix it") from error
     groups = []
+    place = os.path.join(settings.data_dir, "")
     for file in files:
-        below = file.is_relative_to(settings.data_dir)
-        path = (file.relative_to(settings.data_dir) if below else file).as_posix()
+        path = file.removeprefix(place)
         match = pattern.search(path)
         group = match and plain(match[1 if pattern.groups else 0] or "")
         if not group:

@@ -28,7 +28,7 @@ def balance_classes(
     """Returns the weights of the loss or of the sampler, by the settings."""
     if settings.class_balance == "none":
         return ClassBalance()
-    targets = torch.as_tensor(data.train.dataset.targets)
+    targets = torch.tensor([*data.train.dataset.targets])
     weights = balanced_weights(targets, data.task.names)
     if settings.class_balance == "sampler":
         return ClassBalance(sampling_weights=weights[targets])

@@ -25,7 +25,7 @@ def balance_classes(
     """Returns the weights of the loss, by the settings."""
     if settings.class_balance == "none":
         return ClassBalance()
-    weights = balanced_weights(torch.tensor(data.train.dataset.targets))
+    weights = balanced_weights(torch.tensor([*data.train.dataset.targets]))
     return ClassBalance(weights.to(device, torch.float32))
 
 
