@@ -82,24 +82,22 @@ def test_a_subset_trains_and_resumes(subset, tmp_path, floor_zygote, folder, hdf
 @pytest.mark.proof
 @needs_floor
 def test_the_own_tests_of_everything_pass(tmp_path, floor_python):
-    project = render_subset(tmp_path / "project", everything())
-    check_own_tests(project, floor_python, "-m", "not slow")
+    check_own_tests(render_subset(tmp_path / "project", everything()), floor_python)
 
 
 @pytest.mark.proof
 @pytest.mark.share
 @needs_floor
-@pytest.mark.parametrize("kind", ["slow", "proofs", "ranks"])
+@pytest.mark.parametrize("kind", ["proofs", "ranks"])
 def test_more_tests_of_everything_pass(kind, tmp_path, floor_python):
     # Not in torch 2.7: its clipped gradients of two ranks are those of one to 3e-8
     # only, and the one test spoils a weight through a slice, which is a copy there.
     of_ranks = {"parallel": "fsdp", "grad_clipping": False}
     subset = everything(**of_ranks) if kind == "ranks" else everything()
     project = render_subset(tmp_path / "project", subset)
-    tests = ["-m", "slow"]
     if kind == "proofs":
         tests = add_proofs(project, ALL)
-    elif kind == "ranks":
+    else:
         tests = ["tests/processes", "tests/test_checkpoint.py"]
         tests += ["-k", "not test_what_is_not_finite_is_not_saved"]
     check_own_tests(project, floor_python, *tests)
