@@ -8,7 +8,7 @@ https://ppwwyyxx.com/blog/2022/Demystify-RAM-Usage-in-Multiprocess-DataLoader/
 import os
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ class PackedList(Sequence[Any]):
         self.length = len(items)
         starts = range(0, max(1, len(items)), BLOCK)
         blocks = [pickle.dumps(items[start : start + BLOCK]) for start in starts]
-        self.ends = torch.tensor([0, *accumulate(map(len, blocks))])
+        self.ends = torch.tensor([0, *map(len, blocks)]).cumsum(0)
         self.pickles = torch.frombuffer(bytearray().join(blocks), dtype=torch.uint8)
 
     def __len__(self) -> int:
