@@ -1,0 +1,87 @@
+"""State of the code: its commit, and a patch of the changes since.
+
+https://git-scm.com/docs/git-diff
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[1]
+LARGEST = 2**20
+"""Bytes of a new file in a patch at most."""
+OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_DIFF_OPTS")
+"""Variables that may name another repository, as in a hook of git, or other patches."""
+DIFF = (
+    "diff",
+    *("--binary", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
+    *("--no-relative", "--unified=3", "--submodule=short", "--ignore-submodules=none"),
+    *("--src-prefix=a/", "--dst-prefix=b/"),
+)
+"""Patches that `git apply` reads, whatever the user has configured."""
+
+
+def describe_code() -> tuple[str | None, str, bytes]:
+    """Returns the commit, the place of the project in its repository, and a patch.
+
+    The patch has the changes since the commit, and small new files. If git cannot read
+    them, the commit is None, and the cause is printed.
+    """
+    try:
+        return read_code()
+    except (OSError, subprocess.CalledProcessError) as error:
+        cause = explain(error)
+        print(f"provenance without code, as git names no commit or changes ({cause})")
+        return None, "", b""
+
+
+def read_code() -> tuple[str, str, bytes]:
+    """Returns commit, place and patch, or raises what git raises."""
+    names = "HEAD", "--show-prefix", "--git-path", "index"
+    commit, place, index, _ = os.fsdecode(git("rev-parse", *names)).split("\n")
+    kinds = "--", "*.py", "*.toml"
+    new = git("ls-files", "--others", "--exclude-standard", "-z", *kinds).split(b"\0")
+    small = []
+    for name in filter(None, new):
+        if (PROJECT / os.fsdecode(name)).lstat().st_size <= LARGEST:
+            small.append(name)
+        else:
+            print(f"provenance without {os.fsdecode(name)}, which is larger than 1 MB")
+    with tempfile.TemporaryDirectory() as directory:
+        # In a copy of git's index, so that the repository stays as it is. By the time of
+        # the index, git knows which files may have changed in the same second.
+        aside = Path(directory) / "index"
+        shutil.copy2(PROJECT / index, aside)
+        # Also those of `git update-index --assume-unchanged`.
+        git("update-index", "-q", "--unmerged", "--really-refresh", index=aside)
+        if small:
+            # By standard input, as there may be too many names for a command.
+            add = "--literal-pathspecs", "add", "--intent-to-add"
+            read = "--pathspec-from-file=-", "--pathspec-file-nul"
+            git(*add, *read, index=aside, given=b"\0".join(small))
+        patch = git(*DIFF, "HEAD", index=aside)
+    return commit, place, patch
+
+
+def git(*arguments: str, index: Path | None = None, given: bytes = b"") -> bytes:
+    """Runs git in the project, and returns what it prints."""
+    environment = {k: value for k, value in os.environ.items() if k not in OF_HOOKS}
+    if index is not None:
+        environment["GIT_INDEX_FILE"] = str(index)
+    return subprocess.run(
+        ["git", *arguments],
+        cwd=PROJECT,
+        env=environment,
+        input=given,
+        capture_output=True,
+        check=True,
+    ).stdout
+
+
+def explain(error: OSError | subprocess.CalledProcessError) -> str:
+    """Returns the message of git, or why it did not start, as one line."""
+    if isinstance(error, OSError):
+        return str(error)
+    return " ".join(error.stderr.decode(errors="replace").split())
