@@ -33,22 +33,22 @@ def describe_code() -> tuple[str | None, str, bytes]:
         return read_code()
     except (OSError, subprocess.CalledProcessError) as error:
         cause = explain(error)
-        print(f"provenance without code, as git names no commit or changes ({cause})")
+        print(f"provenance without code: make a commit of git first ({cause})")
         return None, "", b""
 
 
-def read_code() -> tuple[str, str, bytes]:
-    """Returns commit, place and patch, or raises what git raises."""
+def read_code(since: str = "HEAD") -> tuple[str, str, bytes]:
+    """Returns commit, place, and a patch since a commit; or raises what git raises."""
     names = "HEAD", "--show-prefix", "--git-path", "index"
     commit, place, index, _ = os.fsdecode(git("rev-parse", *names)).split("\n")
-    kinds = "--", "*.py", "*.toml"
-    new = git("ls-files", "--others", "--exclude-standard", "-z", *kinds).split(b"\0")
-    small = []
-    for name in filter(None, new):
-        if (PROJECT / os.fsdecode(name)).lstat().st_size <= LARGEST:
-            small.append(name)
-        else:
-            print(f"provenance without {os.fsdecode(name)}, which is larger than 1 MB")
+    new = git("ls-files", "--others", "--exclude-standard", "-z").split(b"\0")[:-1]
+    small = [name for name in new if is_small_code(PROJECT / os.fsdecode(name))]
+    if since == "HEAD" and len(small) < len(new):
+        left = next(os.fsdecode(name) for name in new if name not in small)
+        print(
+            f"provenance without {len(new) - len(small):,} new files, such as {left}: only "
+            ".py and .toml of up to 1 MB are saved"
+        )
     with tempfile.TemporaryDirectory() as directory:
         # In a copy of git's index, so that the repository stays as it is. By the time of
         # the index, git knows which files may have changed in the same second.
@@ -61,8 +61,13 @@ def read_code() -> tuple[str, str, bytes]:
             add = "--literal-pathspecs", "add", "--intent-to-add"
             read = "--pathspec-from-file=-", "--pathspec-file-nul"
             git(*add, *read, index=aside, given=b"\0".join(small))
-        patch = git(*DIFF, "HEAD", index=aside)
+        patch = git(*DIFF, since, index=aside)
     return commit, place, patch
+
+
+def is_small_code(path: Path) -> bool:
+    """Returns whether a new file belongs into a patch."""
+    return path.suffix in (".py", ".toml") and path.lstat().st_size <= LARGEST
 
 
 def git(*arguments: str, index: Path | None = None, given: bytes = b"") -> bytes:
@@ -81,7 +86,7 @@ def git(*arguments: str, index: Path | None = None, given: bytes = b"") -> bytes
 
 
 def explain(error: OSError | subprocess.CalledProcessError) -> str:
-    """Returns the message of git, or why it did not start, as one line."""
+    """Returns the first line of git's message, or why it did not start."""
     if isinstance(error, OSError):
         return str(error)
-    return " ".join(error.stderr.decode(errors="replace").split())
+    return error.stderr.decode(errors="replace").strip().partition("\n")[0]
