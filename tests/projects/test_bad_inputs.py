@@ -625,7 +625,7 @@ def test_one_line(row, status, says, world, zygote):
     if row.removeprefix("train.py ") in BEGUN_ERRORS:
         # Its settings alone are no results: they do not stand in the way of the next try.
         left = {"out", "out/.lock", "out/config.json", "out/summary.txt"}
-        left |= {"out/samples.png"}
+        left |= {"out/samples.png", "out/provenance.json"}
         if "corrupt-val" in row:  # The first epoch is trained on, and saved.
             left |= {"out/checkpoints", "out/checkpoints/step-00000005.pt"}
         if "folders" in row:
