@@ -32,7 +32,7 @@ def find_groups(
     groups = []
     place = os.path.join(settings.data_dir, "")
     for file in files:
-        path = file.removeprefix(place)
+        path = file.removeprefix(place).replace(os.sep, "/")
         match = pattern.search(path)
         group = match and plain(match[1 if pattern.groups else 0] or "")
         if not group:
