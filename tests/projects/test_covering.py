@@ -61,7 +61,7 @@ ENVIRONMENT = {
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2)
 OWN_TESTS = (
     *("-q", "-Werror", "-p", "no:cacheprovider"),
-    *(f"-Wignore:{text}" for text in (OF_FEW_CORES, OF_TORCHVISION)),
+    *(f"-Wignore:{text}" for text in IGNORED),
 )
 
 
