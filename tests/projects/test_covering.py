@@ -163,7 +163,7 @@ def check_the_command_line(subset, project, folder, run):
     # the result: once, however many ranks there are.
     *_, last = lines = said.splitlines()
     say_more = {"activation_checkpointing", "amp", "compile", "layerwise_lr", "summary"}
-    say_more |= {"mlflow", "wandb"}
+    say_more |= {"mlflow", "provenance", "wandb"}
     # Of a folder, its classes are printed, too.
     of_folder = "folder" in data
     assert len(lines) == 11 + of_folder + len(say_more & {*subset.tricks}), said
