@@ -162,6 +162,8 @@ def check_the_command_line(subset, project, folder, run):
     # Machine, model, data, rate, run directory, the first step, three steps, an epoch, and
     # the result: once, however many ranks there are.
     *_, last = lines = said.splitlines()
+    if "multichannel" in subset.tricks:  # Of image files, it says what it has measured.
+        lines = [line for line in lines if not line.startswith("channels: ")]
     say_more = {"activation_checkpointing", "amp", "compile", "layerwise_lr", "summary"}
     say_more |= {"mlflow", "provenance", "wandb"}
     # Of a folder, its classes are printed, too.
