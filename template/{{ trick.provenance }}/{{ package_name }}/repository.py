@@ -43,11 +43,11 @@ def read_code(since: str = "HEAD") -> tuple[str, str, bytes]:
     commit, place, index, _ = os.fsdecode(git("rev-parse", *names)).split("\n")
     new = git("ls-files", "--others", "--exclude-standard", "-z").split(b"\0")[:-1]
     small = [name for name in new if is_small_code(PROJECT / os.fsdecode(name))]
-    if since == "HEAD" and len(small) < len(new):
-        left = next(os.fsdecode(name) for name in new if name not in small)
+    left = {*new} - {*small}
+    if since == "HEAD" and left:
         print(
-            f"provenance without {len(new) - len(small):,} new files, such as {left}: only "
-            ".py and .toml of up to 1 MB are saved"
+            f"provenance without {len(left):,} new files, such as "
+            f"{os.fsdecode(min(left))}: only .py and .toml of up to 1 MB are saved"
         )
     with tempfile.TemporaryDirectory() as directory:
         # In a copy of git's index, so that the repository stays as it is. By the time of
