@@ -193,15 +193,20 @@ def examples(*commands: str) -> str:
     epilog=examples(
         "new leaves --preset recommended --with swa,mixup",
         "new cells --task segmentation --defaults",
+        "new --here --preset minimal",
     )
 )
 def new(
     dest: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="DEST", help="The new folder of the project.", show_default=False
         ),
-    ],
+    ] = None,
+    here: Annotated[
+        bool,
+        typer.Option("--here", help="Use this folder, and keep the files that it has."),
+    ] = False,
     task: Task = "",
     preset: Preset = "",
     take: Annotated[
@@ -249,11 +254,14 @@ def new(
     """
     from torch_tricks import creating
 
+    if (dest is None) != here:
+        raise typer.BadParameter("pass a new folder, or --here", param_hint="DEST")
     answers = [*(data or []), *([f"task={task}"] if task else [])]
     request = creating.Request(
         preset, names_in(*take or ()), names_in(*leave or ()), name, answers
     )
-    creating.create(dest, request, template, ref, ask=can_ask() and not defaults)
+    ask = can_ask() and not defaults
+    creating.create(dest or Path(), request, template, ref, ask, beside=here)
 
 
 @app.command("list", epilog=examples("list", "list --task segmentation", "list --json"))

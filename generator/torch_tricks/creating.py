@@ -16,6 +16,7 @@ from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, git, run_git
 from torch_tricks.questions import ABOUT_THE_PROJECT, TASK, Questions
 from torch_tricks.template import (
+    ANSWERS_FILE,
     AS_IT_STANDS,
     Rendering,
     ask_own,
@@ -70,17 +71,23 @@ class Request:
         return answers, [*self.take, *take], [*self.leave, *leave]
 
 
-def create(dest: Path, request: Request, template: str, ref: str, ask: bool) -> None:
+def create(
+    dest: Path, request: Request, template: str, ref: str, ask: bool, beside: bool
+) -> None:
     """Creates a project atomically, and prints the next steps.
 
     Prompts for the name, the task and the preset, and for the rest only if the preset is custom. If
     added or left out tricks change a preset, it becomes custom.
 
+    Args:
+        beside: whether the folder may have files. Those that the project has too are kept.
+
     Raises:
-        Refusal: the folder is not empty, or the options are invalid.
+        Refusal: the folder is not free, or the options are invalid.
     """
     dest = dest.expanduser().absolute()
-    check_is_free(dest)
+    if not beside:
+        check_is_free(dest)
     source, version = choose_template(template, ref)
     is_own = not (template or ref) and version != AS_IT_STANDS
     with scratch_for(dest) as scratch:
@@ -111,8 +118,9 @@ def create(dest: Path, request: Request, template: str, ref: str, ask: bool) -> 
         if any(rendering.answers[name] != value for name, value in tricks.items()):
             rendering = attempt(answers | {"preset": "custom"} | tricks)
         dependencies = rendering.dependencies
+        kept = keep_own_files(rendering.directory, dest) if beside else []
         move_into_place(rendering.directory, dest)
-    print_next_steps(rendering, dest, dependencies)
+    print_next_steps(rendering, dest, dependencies, kept)
 
 
 def choose_template(template: str, ref: str) -> tuple[str, str | None]:
@@ -140,11 +148,52 @@ def check_is_free(dest: Path) -> None:
         raise Refusal(f"{dest} exists already, and is no folder: choose another place")
     names = {path.name for path in dest.iterdir()} if dest.is_dir() else set()
     if found := sorted(names - NO_FILES_OF_ANYBODY):
-        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
         raise Refusal(
-            f"{dest} exists already: choose another folder, or move {', '.join(found[:5])}{more} "
-            "away, run again, and put back what you want to keep"
+            f"{dest} has {list_some(found)}: choose another folder, or run torch-tricks new "
+            "--here in it, which keeps its files"
         )
+
+
+def keep_own_files(directory: Path, dest: Path) -> list[str]:
+    """Removes the files from a project that its destination has already; returns their names.
+
+    Raises:
+        Refusal: the destination is a project, or has a module or a file in the place of one.
+    """
+    kept, in_the_way = [], []
+    for path in sorted(each for each in directory.rglob("*") if each.is_file()):
+        name = str(path.relative_to(directory))
+        place = dest / name
+        if not os.path.lexists(place):
+            # A link may lead elsewhere, and a file has nothing below it.
+            parents = [each for each in place.parents if each.is_relative_to(dest)][:-1]
+            in_the_way += [
+                os.path.relpath(each, dest)
+                for each in parents
+                if os.path.lexists(each) and (each.is_symlink() or not each.is_dir())
+            ]
+        elif place.name == ANSWERS_FILE:
+            raise Refusal(
+                f"{dest} is a project already: torch-tricks add or update changes it"
+            )
+        elif path.suffix == ".py":
+            in_the_way.append(name)
+        else:
+            kept.append(name)
+            path.unlink()
+    if in_the_way:
+        raise Refusal(
+            f"{dest} has {list_some([*dict.fromkeys(in_the_way)])} already, which the project "
+            "needs for itself: rename yours, pass another --name for the package, or make the "
+            "project in a new folder"
+        )
+    return kept
+
+
+def list_some(names: Sequence[str]) -> str:
+    """Lists the first five names."""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"{', '.join(names[:5])}{more}"
 
 
 @contextmanager
@@ -164,7 +213,7 @@ def scratch_for(dest: Path) -> Iterator[str]:
 
 
 def move_into_place(directory: Path, dest: Path) -> None:
-    """Moves a project to a new path or into an empty folder, completely or not at all.
+    """Moves a project to a new path or into a folder, completely or not at all.
 
     An existing folder is kept: it may be a link, another disk, or the folder of a shell.
 
@@ -182,12 +231,7 @@ def move_into_place(directory: Path, dest: Path) -> None:
             if home != dest:
                 os.replace(copy, dest)
                 return
-            for path in copy.iterdir():
-                place = dest / path.name
-                if os.path.lexists(place):
-                    raise Refusal(f"{place} is in the way: move it away, and run again")
-                os.rename(path, place)
-                moved.append(place)
+            move_beside(copy, dest, moved)
     except BaseException as error:
         for path in moved:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -202,6 +246,23 @@ def move_into_place(directory: Path, dest: Path) -> None:
                 "folder"
             ) from error
         raise
+
+
+def move_beside(directory: Path, dest: Path, moved: list[Path]) -> None:
+    """Moves what is in a folder into another one, and overwrites nothing.
+
+    Args:
+        moved: gets the new paths.
+    """
+    for path in directory.iterdir():
+        place = dest / path.name
+        if path.is_dir() and place.is_dir():
+            move_beside(path, place, moved)
+            continue
+        if os.path.lexists(place):
+            raise Refusal(f"{place} is in the way: move it away, and run again")
+        os.rename(path, place)
+        moved.append(place)
 
 
 def first_commit(dest: Path) -> tuple[str, str]:
@@ -226,8 +287,10 @@ def first_commit(dest: Path) -> tuple[str, str]:
     return 'git add . && git commit -m "Start" .', note
 
 
-def print_next_steps(rendering: Rendering, dest: Path, dependencies: list[str]) -> None:
-    """Prints the new project and the next steps."""
+def print_next_steps(
+    rendering: Rendering, dest: Path, dependencies: list[str], kept: Sequence[str]
+) -> None:
+    """Prints the new project, the next steps, and the names of files that were kept."""
     name, tricks = rendering.answers["project_name"], ", ".join(rendering.tricks)
     folder = os.path.relpath(dest)
     package = rendering.answers["package_name"]
@@ -242,7 +305,18 @@ def print_next_steps(rendering: Rendering, dest: Path, dependencies: list[str]) 
     print('    pip install -e ".[dev]"')
     print("    python train.py")
     advice = rendering.questions.advice(rendering.tricks)
-    for note in [*filter(None, [about_git]), *advice, *rendering.notes]:
+    notes = [*filter(None, [about_git]), *advice, *rendering.notes]
+    if kept:
+        notes.insert(
+            0,
+            f"{list_some(kept)} stayed as you had them: for those of the project, make it in a new "
+            "folder too",
+        )
+    if "pyproject.toml" in kept:
+        notes.insert(
+            1, "add what it depends on to your pyproject.toml, before pip install"
+        )
+    for note in notes:
         print(f"\nnote: {note}")
     if not rendering.version:
         print("\nnote: the template is not in git, so the project cannot be updated")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import NAME, RECOMMENDED, custom, edit, files, git, python, run
+from commands import NAME, RECOMMENDED, commit, custom, edit, files, git, python, run
 from rendering import PACKAGE, render
 from subsets import ROOT, TASKS, TRICKS
 from torch_tricks import cli
@@ -153,6 +153,43 @@ class TestNew:
         assert f"\n    {expected}\n" in output
         assert (f"the repository of {tmp_path}:" in output) == (not ignored)
 
+    def test_beside_the_files_of_a_repository(self, tmp_path, fresh, monkeypatch):
+        """Those that the project has too stay, and an update leaves them as well."""
+        own = {
+            "README.md": "# Mine\n",
+            "pyproject.toml": "[project]\n",
+            "src/a.py": "\n",
+        }
+        for name, text in own.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(text)
+        git(tmp_path, "init", "--quiet")
+        monkeypatch.chdir(tmp_path)
+        output = run("new", "--here", "--name", NAME, "--preset=minimal")
+        assert "\nnote: README.md, pyproject.toml stayed as you had them: " in output
+        assert "\nnote: add what it depends on to your pyproject.toml" in output
+        added = files(fresh(preset="minimal")) | {k: v.encode() for k, v in own.items()}
+        assert files(tmp_path) == added
+        commit(tmp_path, "Start")
+        run("update")
+        for name, text in own.items():
+            assert text in (tmp_path / name).read_text()
+        assert "Trains a new model" in (tmp_path / "train.py").read_text()
+
+    @pytest.mark.parametrize(
+        ("name", "reason"),
+        [
+            ("train.py", "train.py already, which the project needs"),
+            ("tests", "tests already, which the project needs"),
+            (".copier-answers.yml", "is a project already: torch-tricks add or update"),
+        ],
+    )
+    def test_what_is_in_the_way_of_a_project(self, tmp_path, monkeypatch, name, reason):
+        (tmp_path / name).write_text("mine = 1\n")
+        monkeypatch.chdir(tmp_path)
+        assert reason in run("new", "--here", "--preset=minimal", "--name=A", code=2)
+        assert os.listdir(tmp_path) == [name]
+
     @pytest.mark.proof
     def test_a_relative_template_is_found_again_from_the_project(
         self, hub, tmp_path, monkeypatch
@@ -240,9 +277,8 @@ class TestNew:
         for name in (".gitignore", "notes"):
             (tmp_path / name).write_text("mine")
         line = run("new", tmp_path, "--name", NAME, "--defaults", code=2)
-        assert "exists already" in line
+        assert f"{tmp_path} has .gitignore, notes: choose another folder" in line
         assert files(tmp_path) == {".gitignore": b"mine", "notes": b"mine"}
-        assert "move .gitignore, notes away, run again" in line
         (tmp_path / "nowhere").symlink_to("x")
         for name in ("notes", "nowhere"):
             line = run("new", tmp_path / name, "--name", NAME, code=2)
