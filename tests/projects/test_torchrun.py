@@ -195,7 +195,7 @@ def begin(projects, folder, tmp_path):
     """Starts a long run with data loading processes, and waits until all are there."""
     with ExitStack() as stack:
 
-        def begin(kind):
+        def begin(kind, **variables):
             launcher = ["-m", "torch.distributed.run", "--standalone"]
             command = [sys.executable, *(launcher if kind in KINDS else [])]
             flags = ("--epochs", 10**6, "--num-workers", 2, "--keep-checkpoints", 3)
@@ -204,7 +204,7 @@ def begin(projects, folder, tmp_path):
                 [*command, "train.py", *map(str, (*FLAGS, *flags, *paths))],
                 cwd=projects[kind],
                 encoding="utf-8",
-                env=os.environ | {"OMP_NUM_THREADS": "1"},
+                env=os.environ | {"OMP_NUM_THREADS": "1"} | variables,
                 stderr=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
             )
@@ -249,8 +249,13 @@ def test_a_signal_to_all_processes_loses_no_step(kind, begin, tmp_path):
 
 
 @pytest.mark.proof
-def test_data_loading_processes_end_with_the_run(begin):
-    run = begin("none")
+@pytest.mark.parametrize("method", ["fork", "forkserver"])
+def test_data_loading_processes_end_with_the_run(begin, tmp_path_factory, method):
+    """Also with forkserver, which is the default from Python 3.14 on."""
+    place = tmp_path_factory.mktemp("start")
+    text = f"import multiprocessing\nmultiprocessing.set_start_method({method!r})\n"
+    (place / "sitecustomize.py").write_text(text)
+    run = begin("none", PYTHONPATH=str(place))
     *loading, _ = family(run.pid)
     run.kill()
     for process in loading:

@@ -24,6 +24,7 @@ from leaf_diseases.checkpoint import (
     restore_random_state,
     save_checkpoint,
 )
+from leaf_diseases.data import loaders
 from leaf_diseases.errors import UserError
 from leaf_diseases.processes.signals import AT_ONCE, STOPPING
 from leaf_diseases.run import Run
@@ -314,7 +315,11 @@ def test_signals_do_not_end_data_loading_processes(
     assert len(results(tmp_path / "run")[1]) == 2
 
 
-def test_data_loading_processes_ignore_signals(run: Run) -> None:
+def test_data_loading_processes_ignore_signals(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # This process has no parent that it would end with.
+    monkeypatch.setattr(loaders, "end_with_parent", lambda: None)
     for loader in (run.train_loader, run.val_loader):
         assert loader.worker_init_fn is not None
         with run.stop:  # It puts the handlers back.
