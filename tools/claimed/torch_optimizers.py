@@ -472,7 +472,7 @@ def _() -> object:
 
 @claim(
     "torch",
-    "template/**/muon.py.jinja",
+    "template/**/muon.py",
     "torch refuses an empty list, but accepts an empty group.",
 )
 def _() -> object:
