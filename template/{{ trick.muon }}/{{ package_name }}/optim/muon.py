@@ -16,7 +16,7 @@ COEFFICIENTS = 3.4445, -4.7750, 2.0315
 class Muon(torch.optim.Optimizer):
     """Updates groups that are `hidden` by Muon, and the others by AdamW.
 
-    It is one optimizer, so that a loss scaler skips both updates or none.
+    It is one optimizer, whose steps are taken or skipped as a whole.
     """
 
     def __init__(self, groups: list[dict[str, Any]], **defaults: Any) -> None:
@@ -54,8 +54,8 @@ class Muon(torch.optim.Optimizer):
         assert gradient is not None
         if not state:
             state["momentum_buffer"] = torch.zeros_like(weight)
-        average = state["momentum_buffer"].lerp_(gradient, 1 - MOMENTUM)
-        return gradient.lerp(average, MOMENTUM)
+        momentum = state["momentum_buffer"].lerp_(gradient, 1 - MOMENTUM)
+        return gradient.lerp(momentum, MOMENTUM)
 
 
 def orthogonalize(matrix: Tensor) -> Tensor:
