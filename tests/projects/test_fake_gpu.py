@@ -29,6 +29,8 @@ MANY = Subset.of(
 
 FUSED_SGD = Subset.of(*MANY.tricks, "fused_optimizer")
 
+MUON = Subset.of(*FUSED_SGD.tricks, "muon")
+
 ROWS = [
     row
     for row in covering_array(2, SEED_OF_PAIRS)[2:]
@@ -40,6 +42,7 @@ CASES = {
     "recommended": (RECOMMENDED, {}),
     "many": (MANY, {}),
     "fused-sgd": (FUSED_SGD, {"optimizer": "sgd"}),
+    "muon": (MUON, {"optimizer": "muon"}),
     "everything": (everything(), {"pooling": "bilinear"}),
     **{task: (everything(task=task, parallel="dp"), {}) for task in TASKS[1:]},
     "a row": (ROWS[0], {}),
@@ -54,6 +57,7 @@ TYPES = {
     "recommended": ("bfloat16",),
     "many": ("none", "bfloat16", "float16"),
     "fused-sgd": ("none", "float16"),
+    "muon": ("none", "float16"),
     "everything": ("none", "bfloat16", "float16"),
     "a row": ("bfloat16", "float16"),
     "another row": ("bfloat16", "float16"),

@@ -38,6 +38,7 @@ OF_TRICK = {
     "amp": ("--amp-dtype", "bfloat16"),
     "accumulation": ("--accumulation-steps", ACCUMULATION_STEPS),
     "freeze": ("--freeze", "features.0.*"),
+    "muon": ("--optimizer", "muon"),
     "schedule": ("--schedule", "plateau", "--plateau-patience", 0),
     "early_stopping": ("--patience", 1),
     "swa": ("--swa-start", 0.5),

@@ -458,3 +458,23 @@ def _() -> object:
         abs(a / b - 1) < 1e-6 for a, b in zip(seen, (0.04, 1, 4e-6), strict=True)
     )
     return seen
+
+
+@claim(
+    "torch",
+    "docs/tricks/muon.md",
+    "torch's `Muon` (2.9 and later) accepts matrices only",
+)
+def _() -> object:
+    weight = torch.nn.Parameter(torch.zeros(2, 2, 3, 3))
+    return raised(lambda: torch.optim.Muon([weight]), ValueError)
+
+
+@claim(
+    "torch",
+    "template/**/muon.py",
+    "torch refuses an empty list, but accepts an empty group.",
+)
+def _() -> object:
+    torch.optim.AdamW([{"params": []}]).step()
+    return raised(lambda: torch.optim.AdamW([]), ValueError)
