@@ -18,8 +18,8 @@ MOST_BITS = 10
 MOST_COMPARED = 32
 """Hashes of a band that are compared with a hash: the next ones in order."""
 STAGES = (
-    ((), 0.9),
-    ((0.02, 0.04), 0.4),
+    ((), 0.8),
+    ((0.02, 0.04), 0.3),
     ((0.01, 0.02, 0.03, 0.04, 0.05), 0.25),
 )
 """Shares of a side that are cut off to align two pictures, and the largest difference."""
