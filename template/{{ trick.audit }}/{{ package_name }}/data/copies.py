@@ -1,6 +1,7 @@
 """Near copies of images: pHash in bands, confirmed on small pictures.
 
-The hash is that of https://github.com/JohannesBuchner/imagehash, to the last bit.
+https://www.hackerfactor.com/blog/index.php?/archives/432-Looks-Like-It.html
+The hash equals `phash` of https://github.com/JohannesBuchner/imagehash, to the last bit.
 """
 
 from collections.abc import Sequence
