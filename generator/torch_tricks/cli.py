@@ -255,7 +255,7 @@ def new(
     from torch_tricks import creating
 
     if (dest is None) != here:
-        raise typer.BadParameter("pass a new folder, or --here", param_hint="DEST")
+        raise typer.BadParameter("pass either --here or a new folder as 'DEST'")
     answers = [*(data or []), *([f"task={task}"] if task else [])]
     request = creating.Request(
         preset, names_in(*take or ()), names_in(*leave or ()), name, answers

@@ -256,7 +256,7 @@ def move_beside(directory: Path, dest: Path, moved: list[Path]) -> None:
     """
     for path in directory.iterdir():
         place = dest / path.name
-        if path.is_dir() and place.is_dir():
+        if path.is_dir() and not path.is_symlink() and place.is_dir():
             move_beside(path, place, moved)
             continue
         if os.path.lexists(place):

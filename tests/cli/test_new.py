@@ -190,6 +190,15 @@ class TestNew:
         assert reason in run("new", "--here", "--preset=minimal", "--name=A", code=2)
         assert os.listdir(tmp_path) == [name]
 
+    def test_a_link_out_of_the_folder_is_in_the_way(self, tmp_path, monkeypatch):
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "here").mkdir()
+        (tmp_path / "here" / "tests").symlink_to("../elsewhere")
+        monkeypatch.chdir(tmp_path / "here")
+        assert "has tests already" in run("new", "--here", "--defaults", code=2)
+        assert os.listdir(tmp_path / "elsewhere") == []
+        assert os.listdir(tmp_path / "here") == ["tests"]
+
     @pytest.mark.proof
     def test_a_relative_template_is_found_again_from_the_project(
         self, hub, tmp_path, monkeypatch

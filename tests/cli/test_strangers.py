@@ -300,6 +300,8 @@ EVALUATING = {
 
 WRITING = {
     "cli.main": "nothing: the end of the output",
+    "creating.keep_own_files": "a temporary folder",
+    "creating.move_beside": "the folder that the user named, through no link",
     "creating.move_into_place": "the folder that the user named",
     "git.__init__": "a temporary folder",
     "git._with_new_index": "a temporary folder",
