@@ -25,7 +25,7 @@ STAGES = (
 )
 """Shares of a side that are cut off to align two pictures, and the largest difference."""
 LEAST_DETAIL = 4.0
-"""Least difference of neighbouring pixels, of 255: JPEG changes smooth pictures by 1."""
+"""Least difference of neighbouring pixels, of 255: JPEG changes even areas by 1."""
 
 
 def cuts(*shares: float) -> list[tuple[float, float]]:
@@ -134,6 +134,6 @@ def align(pictures: Tensor, others: Tensor, matrices: Tensor) -> Tensor:
 
 
 def blur(pictures: Tensor) -> Tensor:
-    """Averages each pixel with its neighbours: aligned edges differ by part of a pixel."""
+    """Blurs pictures, as aligned edges may differ by a part of a pixel."""
     wider = F.pad(pictures.unsqueeze(1), (1, 1, 1, 1), mode="replicate")
     return F.avg_pool2d(wider, 3, 1).squeeze(1)
