@@ -21,6 +21,9 @@ class Muon(torch.optim.Optimizer):
 
     def __init__(self, groups: list[dict[str, Any]], **defaults: Any) -> None:
         super().__init__(groups, defaults)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        super().add_param_group(param_group)
         self.share_with_adamw()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -61,11 +64,12 @@ class Muon(torch.optim.Optimizer):
 def orthogonalize(matrix: Tensor) -> Tensor:
     """Returns U Vᵀ of the singular value decomposition U S Vᵀ, approximately.
 
-    Newton-Schulz iterations bring all singular values to about 0.7 to 1.2.
+    Newton-Schulz iterations bring singular values above 1/500 of the norm to
+    0.7 to 1.2, and leave smaller ones below.
     """
     a, b, c = COEFFICIENTS
     tall = matrix.shape[0] > matrix.shape[1]
-    x = (matrix.T if tall else matrix).bfloat16()
+    x = (matrix.T if tall else matrix).to(dtype_of_iterations(matrix.device))
     x = x / x.norm().clamp(min=1e-7)
     for _ in range(5):
         gram = x @ x.T
@@ -73,15 +77,23 @@ def orthogonalize(matrix: Tensor) -> Tensor:
     return x.T if tall else x
 
 
+def dtype_of_iterations(device: torch.device) -> torch.dtype:
+    """Returns bfloat16, or float32 on a CPU where bfloat16 is slower."""
+    if device.type != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return torch.bfloat16
+    return torch.float32
+
+
 def split_hidden(
     model: nn.Module, groups: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Splits parameter groups, with `params` as lists, by `hidden`."""
+    """Splits parameter groups by `hidden`."""
     inner = set(hidden_weights(model))
     split = []
     for group in groups:
+        params = list(group["params"])
         for hidden in (True, False):
-            weights = [p for p in group["params"] if (p in inner) == hidden]
+            weights = [p for p in params if (p in inner) == hidden]
             split.append(group | {"params": weights, "hidden": hidden})
     return [group for group in split if group["params"]]
 
@@ -106,8 +118,10 @@ def hidden_weights(model: nn.Module) -> list[nn.Parameter]:
         for name, weight in matrices.items()
         if ("head" in name or "classifier" in name) and len(weight) == len(weights[-1])
     ]
-    ends = {*weights[:1], *heads, *weights[-1:]}
-    return [w for w in weights if w not in ends and min(w.shape[:2]) > 1]
+    # A layer may share the weight of an embedding.
+    tables = [each.weight for each in model.modules() if isinstance(each, nn.Embedding)]
+    others = {*weights[:1], *heads, *weights[-1:], *tables}
+    return [w for w in weights if w not in others and min(w.shape[:2]) > 1]
 
 
 def describe_split(optimizer: torch.optim.Optimizer) -> str:
