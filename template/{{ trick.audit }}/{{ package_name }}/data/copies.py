@@ -1,7 +1,7 @@
 """Near copies of images: pHash in bands, confirmed on small pictures.
 
 https://www.hackerfactor.com/blog/index.php?/archives/432-Looks-Like-It.html
-The hash equals `phash` of https://github.com/JohannesBuchner/imagehash, to the last bit.
+As `phash` of https://github.com/JohannesBuchner/imagehash, of pictures resized faster.
 """
 
 from collections.abc import Sequence
