@@ -1,7 +1,7 @@
 """Near copies of images: pHash in bands, confirmed on small pictures.
 
 https://www.hackerfactor.com/blog/index.php?/archives/432-Looks-Like-It.html
-The hash equals `phash` of https://github.com/JohannesBuchner/imagehash, to the last bit.
+As `phash` of https://github.com/JohannesBuchner/imagehash, of pictures resized faster.
 """
 
 from collections.abc import Sequence
@@ -20,6 +20,7 @@ MOST_COMPARED = 32
 """Hashes of a band that are compared with a hash: the next ones in order."""
 STAGES = (
     ((), 0.8),
+    ((0.03,), 0.5),
     ((0.02, 0.04), 0.3),
     ((0.01, 0.02, 0.03, 0.04, 0.05), 0.25),
 )
@@ -53,7 +54,8 @@ def hash_pictures(pictures: np.ndarray) -> np.ndarray:
     cosines = torch.cos(torch.pi / SIDE * orders.unsqueeze(1) * pixels)
     basis = (cosines @ resampling(cuts(0.03))).flatten(0, 1)
     hashes = [np.zeros((0, 10), np.uint64)]
-    for part in torch.from_numpy(pictures).split(4096):
+    for start in range(0, len(pictures), 4096):
+        part = torch.from_numpy(pictures[start : start + 4096].copy())
         found = (basis @ part.double() @ basis.T).unflatten(1, (4, 8))
         found = found.unflatten(3, (4, 8))
         places = [(0, 0), *product((1, 2, 3), repeat=2)]
@@ -97,8 +99,9 @@ def find_candidates(queries: np.ndarray, hashes: np.ndarray) -> tuple[np.ndarray
                 places = start[rows] + step
                 close = np.bitwise_count(own[places] ^ query[rows]) <= MOST_BITS
                 pairs = np.column_stack([rows[close], order[places[close]]])
-                found.append(pairs[pairs[:, 0] != pairs[:, 1]])
-    return np.unique(np.concatenate(found), axis=0), int(partial.sum())
+                found.append(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1))
+        found = [np.unique(np.concatenate(found), axis=0)]
+    return found[0], int(partial.sum())
 
 
 def confirm(
