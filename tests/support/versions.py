@@ -148,7 +148,7 @@ def trick(tree: Path) -> None:
     for name, after, lines in (
         (
             f"{PACKAGE}/settings.py.jinja",
-            '    """Weight decay: decoupled for `adamw`, an L2 penalty for `sgd`."""\n',
+            '    """Nesterov momentum of `sgd` (0 to below 1)."""\n',
             '    sign_scale: float = 1.0\n    """Size of each gradient."""\n',
         ),
         (
