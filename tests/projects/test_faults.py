@@ -515,7 +515,7 @@ def test_checkpoint_of_a_project_with_other_tricks(
     project, flags, zygote, whole, folder, hdf5, tmp_path
 ):
     """The checkpoint is used if its state fits. The log lists the settings that came and went."""
-    only = Subset.of("folders", "csv", "hdf5", "resume")
+    only = Subset.of("folders", "csv", "hdf5", "resume", "muon")
     fewer = render_subset(tmp_path / "fewer", only)
     few = training.flags(only, folder, hdf5)
     training.train(zygote.run, fewer, *few, "--run-dir", tmp_path / "run")
@@ -529,7 +529,7 @@ def test_checkpoint_of_a_project_with_other_tricks(
         zygote.run(fewer, "train.py", *arguments, "--resume", checkpoints(whole)[2])
     )
     assert "is of another optimizer" in message
-    more = Subset.of("folders", "csv", "hdf5", "resume", "mixup", "amp")
+    more = Subset.of("folders", "csv", "hdf5", "resume", "muon", "mixup", "amp")
     projects = (render_subset(tmp_path / "more", more), fewer)
     line = (
         r"resumed with .*mixup_alpha {} \(was {}\).*: the weights may end in other bits"

@@ -115,7 +115,10 @@ def test_the_tests_of_other_tasks_pass(task, tmp_path, floor_python):
 def check_own_tests(project, floor_python, *tests):
     """Runs tests of a project with the oldest versions."""
     ignored = [f"-Wignore:{text}" for text in (OF_FEW_CORES, OF_TORCH)]
-    command = (floor_python, "-W", "error", "-m", "pytest", "-q", *ignored, *tests)
+    # torch has an optimizer to compare with from 2.9 on.
+    newer = "tests/optim/test_muon.py::test_weights_take_the_steps_of_muon_or_adamw"
+    flags = ("-q", *ignored, f"--deselect={newer}")
+    command = (floor_python, "-W", "error", "-m", "pytest", *flags, *tests)
     said = call(*command, cwd=project, OMP_NUM_THREADS="1")
     assert "skipped" not in said.splitlines()[-1]
 

@@ -95,13 +95,14 @@ def before_step(number: int, act: Callable[[], None]) -> None:
     """Does something right before the optimizer takes its step of that number."""
     from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-    count = 0
+    steps: list[Any] = []
 
-    def counted(*_: Any) -> None:
-        nonlocal count
-        count += 1
-        if count == number:
-            act()
+    def counted(optimizer: Any, *_: Any) -> None:
+        # Muon's step begins that of an AdamW.
+        if not steps or optimizer is steps[0]:
+            steps.append(optimizer)
+            if len(steps) == number:
+                act()
 
     register_optimizer_step_pre_hook(counted)
 
