@@ -79,7 +79,11 @@ def orthogonalize(matrix: Tensor) -> Tensor:
 
 def dtype_of_iterations(device: torch.device) -> torch.dtype:
     """Returns bfloat16, or float32 on a CPU where bfloat16 is slower."""
-    if device.type != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported():
+    if device.type != "cpu":
+        return torch.bfloat16
+    # Builds without oneDNN, as for macOS, do not have the second function.
+    by_onednn = torch.backends.mkldnn.is_available()
+    if by_onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported():
         return torch.bfloat16
     return torch.float32
 
