@@ -305,17 +305,17 @@ def print_next_steps(
     print('    pip install -e ".[dev]"')
     print("    python train.py")
     advice = rendering.questions.advice(rendering.tricks)
-    notes = [*filter(None, [about_git]), *advice, *rendering.notes]
+    notes = []
     if kept:
-        notes.insert(
-            0,
+        notes.append(
             f"{list_some(kept)} stayed as you had them: for those of the project, make it in a new "
-            "folder too",
+            "folder too"
         )
     if "pyproject.toml" in kept:
-        notes.insert(
-            1, "add what it depends on to your pyproject.toml, before pip install"
+        notes.append(
+            "add what it depends on to your pyproject.toml, before pip install"
         )
+    notes += [*filter(None, [about_git]), *advice, *rendering.notes]
     for note in notes:
         print(f"\nnote: {note}")
     if not rendering.version:
