@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .config import opened
+from .config import config_entries
 from .trained import Trained, load_trained
 
 
@@ -44,7 +44,7 @@ def load_calibrated(
     """Loads a trained model, calibrated if config.json has its temperatures."""
     trained = load_trained(weights, config, device)
     config = config or weights.with_name("config.json")
-    with opened(config) as entries:
+    with config_entries(config) as entries:
         stored = dict(entries.get("temperatures", {}))
         temperatures = list(stored.get(digest(weights), [])) if stored else []
         if len(temperatures) not in (0, 1, trained.task.outputs) or not all(
