@@ -7,6 +7,7 @@ import json
 
 import fake_gpu
 import pytest
+import training
 from parts import few_of
 from rendering import PACKAGE, render_subset
 from subsets import (
@@ -75,6 +76,7 @@ def find(tmp_path, zygote):
 
     def train(subset: Subset, **settings: object) -> dict:
         project = render_subset(tmp_path / "project", subset)
+        training.make_shapes_few(project)  # The last batch is a short one.
         said = zygote.output(
             *(project, fake_gpu.SCRIPT, PACKAGE, json.dumps(WANTED | settings)),
             environment={"CUDA_VISIBLE_DEVICES": ""},

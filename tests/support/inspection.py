@@ -30,15 +30,19 @@ WORDS = yaml.safe_load((ROOT / "tests/support/words.yml").read_text("utf-8"))
 """Patterns of each trick, or of each of its choices, that nothing else says."""
 
 
+MODULE_OF = {
+    "huggingface-hub": "huggingface_hub",
+    "mlflow-skinny": "mlflow",
+    "pillow": "PIL",
+    "scikit-learn": "sklearn",
+}
+"""Modules that are not called as the distribution that brings them."""
+
+
 def module_of(requirement: str) -> str:
     """Returns the module of a requirement, such as `huggingface-hub>=0.30`."""
     name = re.split("[^A-Za-z0-9_-]", requirement)[0].lower()
-    of_name = {
-        "mlflow-skinny": "mlflow",
-        "pillow": "PIL",
-        "scikit-learn": "sklearn",
-    }
-    return of_name.get(name, name.replace("-", "_"))
+    return MODULE_OF.get(name, name.replace("-", "_"))
 
 
 def words_by_owners(computed: bool = True) -> dict[tuple[str, ...], list[str]]:
