@@ -10,7 +10,7 @@ import torch
 from leaf_diseases.data.transforms import Preprocessing
 from leaf_diseases.errors import UserError
 from leaf_diseases.models import networks
-from test_latency import measure, weights
+from test_latency import QUICK, measure, weights
 from torch import Tensor, nn
 
 
@@ -30,14 +30,6 @@ def test_each_size_is_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "nothing")
     with pytest.raises(UserError, match=r"no C\+\+ compiler \(nothing\) for --comp"):
         measure(model, batch_sizes=(4,), seconds=0.01, compile=True)
-
-
-QUICK: dict[str, Any] = {
-    "batch_sizes": (1, 3),
-    "seconds": 0.01,
-    "warmup": 1,
-    "device": "cpu",
-}
 
 
 def test_models_without_weights_are_measured(
