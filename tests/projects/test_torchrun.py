@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def projects(tmp_path_factory):
     }
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def launch(zygote, projects, folder):
     """Runs two ranks of a project, or more."""
 
@@ -60,21 +61,15 @@ def launch(zygote, projects, folder):
 
 
 @pytest.fixture(scope="session")
-def unbroken_runs():
-    return {}
-
-
-@pytest.fixture
-def unbroken(launch, unbroken_runs, tmp_path_factory):
+def unbroken(launch, tmp_path_factory):
     """Returns the directory of a run of two ranks that nothing happened to."""
 
+    @cache
     def unbroken(kind):
-        if kind not in unbroken_runs:
-            directory = tmp_path_factory.mktemp("unbroken") / kind
-            result = launch(kind, directory)
-            assert (result.returncode, result.stderr) == (0, "")
-            unbroken_runs[kind] = directory
-        return unbroken_runs[kind]
+        directory = tmp_path_factory.mktemp("unbroken") / kind
+        result = launch(kind, directory)
+        assert (result.returncode, result.stderr) == (0, "")
+        return directory
 
     return unbroken
 
