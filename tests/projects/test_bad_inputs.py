@@ -21,7 +21,7 @@ import torch
 from parts import few_of
 from PIL import Image
 from rendering import render
-from training import WITHOUT_TRACKERS
+from training import WITHOUT_TRACKERS, make_digits
 from zygote import Zygote
 
 COMMANDS = {
@@ -439,14 +439,9 @@ def make_hdf5(h5: Path) -> None:
 
 def make_downloads(world: Path) -> None:
     """Writes files of MNIST, of which the training images end early, and one of CIFAR-10."""
-    raw = world / "mnist" / "truncated" / "MNIST" / "raw"
-    raw.mkdir(parents=True)
-    header = struct.pack(">IIII", 0x803, 20, 28, 28)
-    for split in ("train", "t10k"):
-        images = raw / f"{split}-images-idx3-ubyte"
-        images.write_bytes(header + bytes(1000))
-        labels = struct.pack(">II", 0x801, 20) + bytes(20)
-        (raw / f"{split}-labels-idx1-ubyte").write_bytes(labels)
+    raw = make_digits(world / "mnist" / "truncated") / "MNIST" / "raw"
+    images = raw / "train-images-idx3-ubyte"
+    images.write_bytes(images.read_bytes()[:-99])
     batches = world / "cifar10" / "cifar-10-batches-py"
     batches.mkdir(parents=True)
     (batches / "data_batch_1").write_bytes(b"not what you think")

@@ -262,12 +262,11 @@ def untidy(suffix: str, text: str) -> list[str]:
 
 def dead_code(files: Files) -> Iterator[str]:
     """Finds definitions, outside of the tests, that nothing uses."""
-    code = {name: statements(files[name]) for name in files if is_product_code(name)}
-    used = FOR_OTHERS.union(*map(read_names, chain(*code.values())))
-    for name, parts in code.items():
-        for defined in chain(*map(defined_names, parts)):
-            if defined not in used:
-                yield f"{name}: nothing uses {defined}"
+    code = {name: text for name, text in files.items() if is_product_code(name)}
+    used = FOR_OTHERS.union(*map(read_names, code.values()))
+    for name, text in code.items():
+        for defined in defined_names(text) - used:
+            yield f"{name}: nothing uses {defined}"
 
 
 FOR_OTHERS = frozenset({"forward", "ArrayImages", "read_image"})
@@ -323,21 +322,6 @@ def parse_python(text: str) -> ast.Module:
 
 
 @cache
-def statements(text: str) -> list[str]:
-    """Returns the outermost statements of a module, most of which many modules share."""
-    lines = text.split("\n")
-    return [
-        "\n".join(lines[first_line(node) - 1 : node.end_lineno])
-        for node in parse_python(text).body
-    ]
-
-
-def first_line(statement: ast.stmt) -> int:
-    decorators = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
-
-
-@cache
 def parse_yaml(text: str) -> object:
     return yaml.safe_load(text)
 
@@ -352,10 +336,10 @@ def parse_shell(text: str) -> None:
 
 
 @cache
-def read_names(statement: str) -> frozenset[str]:
-    """Returns the names that a statement reads, as variables or attributes."""
+def read_names(text: str) -> frozenset[str]:
+    """Returns the names that a module reads, as variables or attributes."""
     names = set()
-    for node in ast.walk(ast.parse(statement)):
+    for node in ast.walk(parse_python(text)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             names.add(node.id)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
@@ -364,20 +348,20 @@ def read_names(statement: str) -> frozenset[str]:
 
 
 @cache
-def defined_names(statement: str) -> frozenset[str]:
+def defined_names(text: str) -> frozenset[str]:
     """Returns the functions, classes, constants, methods and fields that it defines."""
     names = set()
-    for node in ast.walk(ast.parse(statement)):
+    for node in ast.walk(parse_python(text)):
         if not isinstance(node, ast.Module | ast.ClassDef):
             continue
-        for defining in node.body:
-            match defining:
+        for statement in node.body:
+            match statement:
                 case (
                     ast.FunctionDef(name=name)
                     | ast.ClassDef(name=name)
                     | ast.Assign(targets=[ast.Name(id=name)])
                     | ast.AnnAssign(target=ast.Name(id=name))
-                ) if not name.startswith("__") and not is_validator(defining):
+                ) if not name.startswith("__") and not is_validator(statement):
                     names.add(name)
     return frozenset(names)
 
