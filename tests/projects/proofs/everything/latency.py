@@ -46,9 +46,3 @@ def test_models_without_weights_are_measured(
     latency.main(latency.Arguments(model="resnet18", image_size=(8, 16), **QUICK))
     assert sizes == [("resnet18", 1000, 224, 224), ("resnet18", 1000, 8, 16)]
     assert "height 8, width 16" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("options", [{}, {"weights": "model.pt", "model": "cnn"}])
-def test_a_model_comes_from_one_place(options: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match="pass --weights of a run, or --model"):
-        latency.main(latency.Arguments(device="cpu", **options))
