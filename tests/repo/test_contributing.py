@@ -211,7 +211,7 @@ def test_example_touches_every_place(example):
     tests = [f"tests/{file}.py" for file in files]
     # Those of the trick, and of all that lists tricks. The example is in the copy already.
     chosen = (
-        "sign_gradients or every_trick or words_belong or shown_code or preset_decides"
+        "sign_gradients or each_page or words_belong or shown_code or preset_decides"
     )
     command = (
         sys.executable,

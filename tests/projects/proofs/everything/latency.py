@@ -11,7 +11,7 @@ from leaf_diseases.data.transforms import Preprocessing
 from leaf_diseases.errors import UserError
 from leaf_diseases.models import networks
 from test_latency import QUICK, measure, weights
-from torch import Tensor, nn
+from torch import nn
 
 
 def test_each_size_is_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
