@@ -207,18 +207,14 @@ GOOD = [
     "train.py --data-dir folders/modes",
     "train.py --data-dir folders/no-val",
     "train.py --data-dir folders/corrupt",
-    "train.py --data-dir folders/other-splits",
     "train.py --data-dir folders/modes --num-workers 2",
     "train.py --data-dir folders/other-files",
     "train.py --data-dir folders/names",
     "train.py --data-dir folders/directory",
-    "train.py --data-dir folder/train --val-share 0.3",
-    "train.py --data csv --data-dir csv/good",
     "train.py --batch-size 1 --image-size 16",
     "train.py --run-dir logs",
     "evaluate.py",
     "evaluate.py --split train --batch-size 1",
-    "evaluate.py --split all",
     "evaluate.py --data-dir folders/one-class",
     "evaluate.py --data-dir folders/modes --split all",
     "evaluate.py --data-dir folders/corrupt",
@@ -231,7 +227,6 @@ GOOD = [
     "convert.py --data-dir folders/modes",
     "convert.py --data-dir folders/names",
     "convert.py --data-dir folders/names/train --split-seed 1",
-    "convert.py --data csv --data-dir csv/good",
 ]
 
 BARE = {
@@ -338,8 +333,6 @@ def make_folders(good: Path, folders: Path) -> None:
     for name in ("b/0.png", "c/0.png", "c/1.png"):
         (folders / "single" / name).parent.mkdir(parents=True, exist_ok=True)
         (folders / "single" / name).write_bytes(png)
-    for split in ("training", "test"):
-        shutil.copytree(good / "val", folders / "other-splits" / split)
     for split in ("train", "val"):
         (folders / "flat" / split).mkdir(parents=True)
         (folders / "flat" / split / "0.png").write_bytes(png)
@@ -381,7 +374,6 @@ def make_lists(good: Path, lists: Path) -> None:
     files = sorted(path.relative_to(good) for path in good.glob("train/*/*.png"))
     rows = [f"../../folder/{file},{file.parent.name}" for file in files]
     for name, lines in {
-        "good": ["\ufeffpath,label", *rows],
         "no-rows": ["path,label"],
         "missing": ["path,label", *rows, *(f"{index}.png,a" for index in range(4))],
         "one-split": ["path,label,split", f"{rows[0]},val", f"{rows[-1]},train"],

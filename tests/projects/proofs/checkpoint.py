@@ -1,6 +1,5 @@
 """Checkpoints, runs that go on from them, and runs that are told to stop."""
 
-import json
 import multiprocessing
 import os
 import signal
@@ -107,21 +106,6 @@ def test_run_without_a_checkpoint_begins_with_the_usual_settings(
 ) -> None:
     parsed = command_line("--resume", "auto", "--run-dir", run.directory)
     assert parsed == Settings(resume="auto", run_dir=run.directory)
-
-
-def test_settings_of_tricks_that_are_gone_are_passed_over(
-    stopped: Settings, command_line: Callable[..., Settings]
-) -> None:
-    assert stopped.run_dir is not None
-    path = stopped.run_dir / "config.json"
-    config = json.loads(path.read_text(encoding="utf-8"))
-    config["settings"]["dampening"] = 0.9
-    path.write_text(json.dumps(config), encoding="utf-8")
-    assert command_line("--resume", stopped.run_dir).epochs == stopped.epochs
-    config["settings"]["epochs"] = -1
-    path.write_text(json.dumps(config), encoding="utf-8")
-    with pytest.raises(UserError, match=f"from {path}: .*epochs: Input should be"):
-        command_line("--resume", stopped.run_dir)
 
 
 @pytest.mark.usefixtures("linear_model")
