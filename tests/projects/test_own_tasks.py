@@ -8,6 +8,7 @@ of the template show: numbers, labels and masks.
 import csv
 import io
 import json
+import re
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +20,7 @@ import pytest
 import training
 from commands import edit
 from rendering import PACKAGE, render_subset
-from test_covering import RECOMMENDED, own_tests_in_a_fork, python
+from test_covering import ENVIRONMENT, OWN_TESTS, RECOMMENDED, python
 
 pytestmark = pytest.mark.proof
 
@@ -120,7 +121,12 @@ def test_it_passes_all_checks_and_breaks_no_other_test(project, zygote, mypy):
     python(project, "-m", "ruff", "check", "--quiet")
     python(project, "-m", "ruff", "format", "--check", "--quiet")
     python(project, *mypy)
-    own_tests_in_a_fork(project, zygote, "--tb=line")
+    result = zygote.pytest(
+        *(project, *OWN_TESTS, "--tb=line"), timeout=900, environment=ENVIRONMENT
+    )
+    said = result.stdout + result.stderr
+    assert result.returncode == 0, said
+    assert re.search(r"\d+ passed", said), said
 
 
 def test_it_trains(project, zygote):

@@ -64,7 +64,9 @@ def build(name: str) -> nn.Module:
 def test_blocks_are_those_that_people_see(model: str) -> None:
     built = build(model)
     names = {weight: name for name, weight in built.named_parameters()}
-    blocks = parameter_blocks(built)
+    # timm names the blocks of its models.
+    find = find_levels if model.startswith("timm:") else parameter_blocks
+    blocks = find(built)
     for block, patterns in zip(blocks, BLOCKS[model], strict=True):
         for weight in block:
             matched = [fnmatchcase(names[weight], p) for p in patterns.split("|")]
