@@ -217,20 +217,6 @@ def test_a_project_has_no_licence_of_ours(project):
     assert "license" not in (project / "pyproject.toml").read_text(encoding="utf-8")
 
 
-def test_the_wheel_makes_projects_in_an_empty_environment(
-    empty_environment, workshop, tmp_path
-):
-    """The wheel renders the published template of its own version."""
-    torch_tricks = empty_environment / "bin" / "torch-tricks"
-    run(torch_tricks, "--help", cwd=tmp_path)
-    wishes = ("--name", "Leaf Diseases", "--preset", "minimal")
-    hub = workshop.hub.environment
-    run(torch_tricks, "new", "project", *wishes, cwd=tmp_path, **hub)
-    version = f"v{distribution('torch-tricks').version}"
-    fresh = workshop.fresh(version, {"preset": "minimal"})
-    assert read_files(tmp_path / "project") == fresh
-
-
 def test_the_wheel_lists_its_tricks_without_network(empty_environment, tmp_path):
     nowhere = {
         "GIT_CONFIG_COUNT": "1",
