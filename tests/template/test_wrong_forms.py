@@ -117,6 +117,14 @@ def bare_load(tree, text):
             yield call
 
 
+@wrong_form("state = {k[7:]: v for k, v in state.items()}")
+def prefix_cut_by_its_length(tree, text):
+    """Names whose beginning is cut off, whether or not it is the prefix."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.DictComp):
+            yield from re.findall(r".*\[\S+:\].*", ast.unparse(node.key))
+
+
 @wrong_form("def worker_init(worker):\n    np.random.seed(0)")
 def one_seed_for_all_workers(tree, text):
     """NumPy seeded by a constant, in a worker or anywhere else."""

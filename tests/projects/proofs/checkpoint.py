@@ -23,6 +23,7 @@ from leaf_diseases.checkpoint import (
     restore_random_state,
     save_checkpoint,
 )
+from leaf_diseases.data import loaders
 from leaf_diseases.errors import UserError
 from leaf_diseases.processes.signals import AT_ONCE, STOPPING
 from leaf_diseases.run import Run
@@ -288,6 +289,18 @@ def test_signals_do_not_end_data_loading_processes(
     with before_call("train_epoch", 2, signal_both):
         train.main(replace(settings, num_workers=1, epochs=2))
     assert len(results(tmp_path / "run")[1]) == 2
+
+
+def test_data_loading_processes_ignore_signals(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # This process has no parent that it would end with.
+    monkeypatch.setattr(loaders, "end_with_parent", lambda: None)
+    for loader in (run.train_loader, run.val_loader):
+        assert loader.worker_init_fn is not None
+        with run.stop:  # It puts the handlers back.
+            loader.worker_init_fn(0)
+            assert {*map(signal.getsignal, STOPPING)} == {signal.SIG_IGN}
 
 
 def test_a_run_that_cannot_go_on_says_that_it_begins(
