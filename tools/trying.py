@@ -15,7 +15,7 @@ import re
 import pytest
 import training
 from covering import FORMS, TASK
-from inspection import UNUSED_PARAMETERS, DifferentFiles, faults, text_files
+from inspection import faults, ruff, write_code
 from rendering import render_files, render_subset
 from subsets import (
     TRICKS,
@@ -72,14 +72,11 @@ def test_own_tests(subset, tmp_path, zygote):
 @pytest.mark.parametrize("subset", rows_with(TRICK), ids=str)
 def test_a_project(subset, tmp_path, zygote, folder, hdf5, mypy):
     project = render_subset(tmp_path / "project", subset)
-    files = text_files(project)
+    files = render_files(subset.answers)
     found = list(faults(files, subset))
     assert not found, "\n".join(found)
-    different = DifferentFiles(tmp_path / "files")
-    different.add(files, subset)
-    assert different.ruff("check") == ""
-    assert different.ruff(*UNUSED_PARAMETERS) == ""
-    assert different.ruff("format", "--check") == ""
+    write_code(files, tmp_path / "files")
+    assert ruff(tmp_path / "files") == ""
     python(project, *mypy)
     flags = training.flags(subset, folder, hdf5)
     run = tmp_path / "run"

@@ -21,7 +21,7 @@ import torch
 from parts import few_of
 from PIL import Image
 from rendering import render
-from training import WITHOUT_TRACKERS
+from training import WITHOUT_TRACKERS, make_digits
 from zygote import Zygote
 
 COMMANDS = {
@@ -44,115 +44,177 @@ LONG = "x" * 300
 NO_TEXT = os.fsdecode(b"\xff")
 """A file name that is no UTF-8."""
 
-TRAIN_USAGE = {
-    "--batch-size 0": "error: batch_size: Input should be greater than 0",
-    "--batch-size four": "--batch-size",
-    "--batch-size": "--batch-size",
-    "--lr inf": "error: lr: Input should be a finite number",
-    "--optimizer adam": "--optimizer",
-    "--schedule step --step-share 0.05": "--step-share must be above --warmup-share",
-    "--pretrained --init-weights run/model.pt": "exclude each other: pass one of them",
-    "--deterministic yes": "yes",
-    "--batchsize 4": "Perhaps you meant: --batch-size",
-    "stray": "Unrecognized options: stray",
+REFUSED = {
+    # Wrong flags, a few of each kind. A project's own tests try all bounds.
+    ("train.py", 2): {
+        "--batch-size 0": "error: batch_size: Input should be greater than 0",
+        "--batch-size four": "--batch-size",
+        "--batch-size": "--batch-size",
+        "--lr inf": "error: lr: Input should be a finite number",
+        "--optimizer adam": "--optimizer",
+        "--schedule step --step-share 0.05": "--step-share must be above --warmup-share",
+        "--pretrained --init-weights run/model.pt": "exclude each other: pass one of them",
+        "--deterministic yes": "yes",
+        "--settings": "--settings",
+        "--batchsize 4": "Perhaps you meant: --batch-size",
+        "stray": "Unrecognized options: stray",
+    },
+    ("train.py", 1): {
+        "--data imagenet": "there is no data set imagenet: try --data",
+        "--data-dir missing": "missing does not exist: check --data-dir",
+        "--data-dir file": "put them into file/CLASS",
+        "--data-dir loop": "loop does not exist: check --data-dir",
+        f"--data-dir {LONG}": "does not exist: check --data-dir",
+        "--data-dir folders/single": "is the only image of its kind, which cannot be in both splits",
+        "--data csv --data-dir file": "cannot read file/labels.csv",
+        "--data csv --data-dir csv/directory": "cannot read csv/directory/labels.csv",
+        "--data csv --data-dir csv/bytes": "or write it in UTF-8",
+        "--data csv --data-dir csv/no-rows": "lists no images",
+        "--data csv --data-dir csv/missing": "images that are not in csv/missing (4): fix 0.png, 1.png",
+        "--data csv --data-dir csv/one-split": "only in training: c; only in validation",
+        "--data-dir folders/other-classes": "training needs images of all of them",
+        "--data-dir folders/one-class": "classification needs two or more",
+        "--data-dir folders/flat": "put them into folders/flat/train/CLASS",
+        "--data hdf5 --data-dir empty": "empty holds no train*.h5: make the files",
+        "--data hdf5 --data-dir h5/no-val": "no-val holds no val*.h5",
+        "--data hdf5 --data-dir h5/text": "make it with convert.py",
+        "--data hdf5 --data-dir h5/no-images": "make it with convert.py",
+        "--data hdf5 --data-dir h5/bad-names": "make it with convert.py",
+        "--data hdf5 --data-dir h5/number-of-names": "make it with convert.py",
+        "--data hdf5 --data-dir h5/group": "make it with convert.py",
+        "--data hdf5 --data-dir h5/float-images": "(6, 3, 8, 8) float32",
+        "--data hdf5 --data-dir h5/empty": "make it with convert.py",
+        "--data hdf5 --data-dir h5/few-targets": "5 targets, ",
+        "--data hdf5 --data-dir h5/missing-shard": "bring the others back",
+        "--data hdf5 --data-dir h5/foreign-shard": "is of another data set: remove it",
+        "--teacher missing.pt": "there is no file missing.pt: pass the best.pt or model.pt of a",
+        "--teacher file": "there is no config.json beside file that names its model",
+        "--pretrained": "cnn has no pretrained weights: pass a --model of torchvision's",
+        "--init-weights missing.pt": "there is no file missing.pt",
+        "--init-weights file": "file is damaged, or holds more than tensors",
+        "--init-weights weights/numbers.pt": "numbers.pt must hold one state dict, but",
+        "--init-weights run/model.pt --model resnet18": "pass their --model",
+        "--init-weights weights/foreign/pytorch_model.bin": "foreign/config.json, which",
+        f"--init-weights {LONG}": "is damaged, or holds more than tensors",
+        "--batch-size 1000": "pass a smaller one or add images",
+        "--model resnet81": "try --model resnet18",
+        "--model ''": "try --model cnn",
+        f"--device {NO_GPU}": "pass --device cpu",
+        "--device cuda:99": "pass --device cpu",
+        "--device meta": "pass --device cpu",
+        "--mlflow-uri http://ada:key@localhost": "has a password, which config.json would store",
+        "--run-dir file": "pass another --run-dir",
+        "--run-dir file/run": "pass another --run-dir",
+        f"--run-dir {LONG}": "pass another --run-dir",
+        "--run-dir run": "run holds a run: pass another --run-dir",
+        "--run-dir ''": ". holds train.py: pass another --run-dir",
+        "--run-dir . --resume auto": ". holds train.py: pass another --run-dir",
+        "--resume missing.pt": "there is no file missing.pt: pass another",
+        "--resume folder": "there is no checkpoint in folder: pass the directory of a run that has one",
+        f"--resume {LONG}": "is damaged, or holds more than tensors",
+        f"--settings {LONG}": "correct the file (OSError",
+        f"--teacher {LONG}": "there is no file",
+        "--resume CHECKPOINT --epochs 2 --max-steps 1": "pass a larger --max-steps",
+    },
+    # Without a network, where torchvision tries to download missing files.
+    ("offline.py train.py", 1): {
+        "--data mnist --data-dir empty": "check the network, or put its files there",
+        "--data mnist --data-dir mnist/truncated": "check the network, or put its files",
+        "--data cifar10 --data-dir cifar10": "check the network, or put its files",
+        "--model resnet18 --pretrained": "or put the file at torch/hub/checkpoints",
+    },
+    ("evaluate.py", 2): {
+        "--batch-size 0": "error: batch_size: Input should be greater than 0",
+        "--batch-size many": "--batch-size",
+        "--split tests": "--split",
+        "more.pt": "more.pt",
+    },
+    ("evaluate.py", 1): {
+        "--data shapes": "not learned circle, cross, ring: name other images",
+        "--data-dir missing": "missing does not exist: check --data-dir",
+        "--data-dir folders/other-classes": "not learned d: name other images",
+        "--config configs/no-model.json": "pass the config.json of the run",
+        "--config configs/settings.json": "pass the config.json of the run",
+    },
+    ("predict.py", 2): {
+        "folder/val/a --top 0": "error: top: Input should be greater than 0",
+        "folder/val/a --format xml": "--format",
+        "folder/val/a --weights": "--weights",
+    },
+    ("predict.py", 1): {
+        "": "pass an image, or a directory of images",
+        "missing.png": "there is no image missing.png",
+        f"{LONG}": "there is no image x",
+        "empty": "empty holds no images: pass another directory",
+        "folders/corrupt/train/a": "unreadable: fix or remove folders/corrupt",
+        "folders/bomb/train/a/0.png": "unreadable: fix or remove folders/bomb",
+        "folder/val/a --weights missing/model.pt": "there is no file missing/model.pt",
+        "folder/val/a --weights folder --config run/config.json": "there is no file folder",
+        "folder/val/a --weights weights/truncated.pt --config run/config.json": "damaged",
+        "folder/val/a --weights weights/other.pt --config run/config.json": "of another",
+        "folder/val/a --config missing.json": "pass the config.json of the run",
+        "folder/val/a --config configs/foreign.json": "pass the config.json of the run",
+        "folder/val/a --config configs/list.json": "pass the config.json of the run",
+        "folder/val/a --config configs/types.json": "pass the config.json of the run",
+        "folder/val/a --config configs/negative-size.json": "pass the config.json of the run",
+        "folder/val/a --config configs/other-model.json": "check the model and its outputs",
+        "folder/val/a --config configs/no-such-model.json": "there is no model",
+        "folder/val/a --config configs/other-classes.json": "2 of another shape: classifier.",
+    },
+    ("convert.py", 2): {
+        "--shards 0": "error: shards: Input should be greater than 0",
+        "--shards two": "--shards",
+        "--val-share 1": "error: val_share: Input should be less than 1",
+        "more": "more",
+    },
+    ("convert.py", 1): {
+        "--shards 8": "pass fewer",
+        "--data-dir missing": "missing does not exist: check --data-dir",
+        "--data-dir folders/corrupt": "0.png is no readable image: fix or remove it",
+        "--data hdf5 --data-dir h5/text": "HDF5 files need no conversion",
+    },
+    ("export.py", 2): {
+        "--formats": "error: formats: Tuple should have at least 1 item",
+        "--formats tflite": "--formats",
+    },
+    ("export.py", 1): {
+        "--output-dir file/out": "cannot make file/out: pass another --output-dir (Not a",
+    },
+    # Of scripts that share most of their code with others, a few of each.
+    ("", 2): {
+        "features.py --batch-size 0": "error: batch_size: Input should be greater than 0",
+        "latency.py --seconds 0": "error: seconds: Input should be greater than 0",
+        "latency.py --batch-sizes 0": "batch_sizes: 0: Input should be greater than 0",
+        "errors.py --count 0": "error: count: Input should be greater than 0",
+        "sweep.py --trials 0": "error: trials: Input should be greater than 0",
+        "cross_validate.py --folds 1": "folds: Input should be greater than or equal to 2",
+    },
+    ("", 1): {
+        "features.py missing.png": "there is no image missing.png",
+        "features.py --layers nothing": "no layer nothing with a tensor",
+        "latency.py --weights missing/model.pt": "there is no file missing/model.pt",
+        "latency.py --model cnn": "pass --weights of a run, or --model",
+        "calibrate.py --data-dir missing": "missing does not exist: check --data-dir",
+        "errors.py --output missing/page.html": "there is no directory missing: create",
+        "sweep.py --resume auto": "the same command resumes the sweep: leave",
+        "cross_validate.py": "error: pass --folds, such as 5",
+        "cross_validate.py --folds 2 --group-column x": "pass --data csv",
+    },
 }
-"""Wrong flags, a few of each kind. A project's own tests try all bounds."""
-
-TRAIN_ERRORS = {
-    "--data imagenet": "there is no data set imagenet: try --data",
-    "--data-dir missing": "missing does not exist: check --data-dir",
-    "--data-dir file": "put them into file/CLASS",
-    "--data-dir loop": "loop does not exist: check --data-dir",
-    f"--data-dir {LONG}": "does not exist: check --data-dir",
-    "--data-dir folders/single": "is the only image of its kind, which cannot be in both splits",
-    "--data csv --data-dir file": "cannot read file/labels.csv",
-    "--data csv --data-dir csv/directory": "cannot read csv/directory/labels.csv",
-    "--data csv --data-dir csv/bytes": "or write it in UTF-8",
-    "--data csv --data-dir csv/no-rows": "lists no images",
-    "--data csv --data-dir csv/missing": "images that are not in csv/missing (4): fix 0.png, 1.png",
-    "--data csv --data-dir csv/one-split": "only in training: c; only in validation",
-    "--data-dir folders/other-classes": "training needs images of all of them",
-    "--data-dir folders/one-class": "classification needs two or more",
-    "--data-dir folders/flat": "put them into folders/flat/train/CLASS",
-    "--data hdf5 --data-dir empty": "empty holds no train*.h5: make the files",
-    "--data hdf5 --data-dir h5/no-val": "no-val holds no val*.h5",
-    "--data hdf5 --data-dir h5/text": "make it with convert.py",
-    "--data hdf5 --data-dir h5/no-images": "make it with convert.py",
-    "--data hdf5 --data-dir h5/bad-names": "make it with convert.py",
-    "--data hdf5 --data-dir h5/number-of-names": "make it with convert.py",
-    "--data hdf5 --data-dir h5/group": "make it with convert.py",
-    "--data hdf5 --data-dir h5/float-images": "(6, 3, 8, 8) float32",
-    "--data hdf5 --data-dir h5/empty": "make it with convert.py",
-    "--data hdf5 --data-dir h5/few-targets": "5 targets, ",
-    "--data hdf5 --data-dir h5/missing-shard": "bring the others back",
-    "--data hdf5 --data-dir h5/foreign-shard": "is of another data set: remove it",
-    "--teacher missing.pt": "there is no file missing.pt: pass the best.pt or model.pt of a",
-    "--teacher file": "there is no config.json beside file that names its model",
-    "--pretrained": "cnn has no pretrained weights: pass a --model of torchvision's",
-    "--init-weights missing.pt": "there is no file missing.pt",
-    "--init-weights file": "file is damaged, or holds more than tensors",
-    "--init-weights weights/numbers.pt": "numbers.pt must hold one state dict, but",
-    "--init-weights run/model.pt --model resnet18": "pass their --model",
-    "--init-weights weights/foreign/pytorch_model.bin": "foreign/config.json, which",
-    f"--init-weights {LONG}": "is damaged, or holds more than tensors",
-    "--batch-size 1000": "pass a smaller one or add images",
-    "--model resnet81": "try --model resnet18",
-    "--model ''": "try --model cnn",
-    f"--device {NO_GPU}": "pass --device cpu",
-    "--device cuda:99": "pass --device cpu",
-    "--device meta": "pass --device cpu",
-    "--mlflow-uri http://ada:key@localhost": "has a password, which config.json would store",
-    "--run-dir file": "pass another --run-dir",
-    "--run-dir file/run": "pass another --run-dir",
-    f"--run-dir {LONG}": "pass another --run-dir",
-    "--run-dir run": "run holds a run: pass another --run-dir",
-    "--run-dir ''": ". holds train.py: pass another --run-dir",
-    "--run-dir . --resume auto": ". holds train.py: pass another --run-dir",
-    "--resume missing.pt": "there is no file missing.pt: pass another",
-    "--resume folder": "there is no checkpoint in folder: pass the directory of a run that has one",
-    f"--resume {LONG}": "is damaged, or holds more than tensors",
-    "--settings file": "cannot read settings from file: correct the file (TOMLDecodeError",
-    f"--settings {LONG}": "correct the file (OSError",
-    f"--teacher {LONG}": "there is no file",
-    "--resume run/model.pt": "run/model.pt is no checkpoint of this version: finish its",
-    "--resume CHECKPOINT --batch-size 2": "is of a run with batch_size 4, not 2: keep",
-    "--resume CHECKPOINT --epochs 2 --max-steps 1": "pass a larger --max-steps",
-    "--resume CHECKPOINT --epochs 2 --data-dir folders/more": "bring the data back",
-}
-
-OFFLINE_ERRORS = {
-    "--data mnist --data-dir empty": "check the network, or put its files there",
-    "--data mnist --data-dir mnist/truncated": "check the network, or put its files",
-    "--data cifar10 --data-dir cifar10": "check the network, or put its files",
-    "--model resnet18 --pretrained": "or put the file at torch/hub/checkpoints",
-}
-"""Errors without a network, where torchvision tries to download missing files."""
-
-BEGUN_ERRORS = {
-    "--data-dir folders/corrupt --max-bad-share 0": "1 of 22 images in train are unreadable so far",
-    "--data-dir folders/corrupt-val --max-bad-share 0": "1 of 7 images in val are unreadable so far",
-    "--data-dir folders/text --num-workers 2 --max-bad-share 0": "1 of 22 images in train are unreadable",
-    "--lr 1e30": "start again with a smaller --lr",
-    "--lr 1e30 --log-every 1": "start again with a smaller --lr",
-}
-"""Errors that are found only after the run directory was made, which stays."""
+"""By script and status: what is added to its good arguments, and what the line says."""
 
 GOOD = [
     "train.py --data-dir folders/modes",
     "train.py --data-dir folders/no-val",
     "train.py --data-dir folders/corrupt",
-    "train.py --data-dir folders/other-splits",
     "train.py --data-dir folders/modes --num-workers 2",
     "train.py --data-dir folders/other-files",
     "train.py --data-dir folders/names",
     "train.py --data-dir folders/directory",
-    "train.py --data-dir folder/train --val-share 0.3",
-    "train.py --data csv --data-dir csv/good",
     "train.py --batch-size 1 --image-size 16",
     "train.py --run-dir logs",
     "evaluate.py",
     "evaluate.py --split train --batch-size 1",
-    "evaluate.py --split all",
     "evaluate.py --data-dir folders/one-class",
     "evaluate.py --data-dir folders/modes --split all",
     "evaluate.py --data-dir folders/corrupt",
@@ -165,101 +227,7 @@ GOOD = [
     "convert.py --data-dir folders/modes",
     "convert.py --data-dir folders/names",
     "convert.py --data-dir folders/names/train --split-seed 1",
-    "convert.py --data csv --data-dir csv/good",
 ]
-
-EVALUATE_USAGE = {
-    "--batch-size 0": "error: batch_size: Input should be greater than 0",
-    "--batch-size many": "--batch-size",
-    "--split tests": "--split",
-    "more.pt": "more.pt",
-}
-
-EVALUATE_ERRORS = {
-    "--data shapes": "not learned circle, cross, ring: name other images",
-    "--data-dir missing": "missing does not exist: check --data-dir",
-    "--data-dir folders/other-classes": "not learned d: name other images",
-    "--data hdf5 --data-dir h5/text": "make it with convert.py",
-    "--config missing.json": "pass the config.json of the run with --config",
-    "--config configs/no-model.json": "pass the config.json of the run",
-    "--config configs/settings.json": "pass the config.json of the run",
-    "--config configs/other-model.json": "missing: features.0.weight (64, 3, 3, 3), ",
-}
-
-PREDICT_USAGE = {
-    "folder/val/a --top 0": "error: top: Input should be greater than 0",
-    "folder/val/a --format xml": "--format",
-    "folder/val/a --weights": "--weights",
-}
-
-PREDICT_ERRORS = {
-    "": "pass an image, or a directory of images",
-    "missing.png": "there is no image missing.png",
-    f"{LONG}": "there is no image x",
-    "empty": "empty holds no images: pass another directory",
-    "folders/corrupt/train/a": "unreadable: fix or remove folders/corrupt",
-    "folders/bomb/train/a/0.png": "unreadable: fix or remove folders/bomb",
-    "folder/val/a --weights missing/model.pt": "there is no file missing/model.pt",
-    "folder/val/a --weights folder --config run/config.json": "there is no file folder",
-    "folder/val/a --weights weights/truncated.pt --config run/config.json": "damaged",
-    "folder/val/a --weights weights/other.pt --config run/config.json": "of another",
-    "folder/val/a --config missing.json": "pass the config.json of the run",
-    "folder/val/a --config configs/foreign.json": "pass the config.json of the run",
-    "folder/val/a --config configs/list.json": "pass the config.json of the run",
-    "folder/val/a --config configs/types.json": "pass the config.json of the run",
-    "folder/val/a --config configs/negative-size.json": "pass the config.json of the run",
-    "folder/val/a --config configs/other-model.json": "check the model and its outputs",
-    "folder/val/a --config configs/no-such-model.json": "there is no model",
-    "folder/val/a --config configs/other-classes.json": "2 of another shape: classifier.",
-}
-
-CONVERT_USAGE = {
-    "--shards 0": "error: shards: Input should be greater than 0",
-    "--shards two": "--shards",
-    "--val-share 1": "error: val_share: Input should be less than 1",
-    "more": "more",
-}
-
-CONVERT_ERRORS = {
-    "--shards 8": "pass fewer",
-    "--data-dir missing": "missing does not exist: check --data-dir",
-    "--data-dir file": "put them into file/CLASS",
-    "--data-dir folders/one-class": "classification needs two or more",
-    "--data-dir folders/other-classes": "training needs images of all of them",
-    "--data-dir folders/corrupt": "0.png is no readable image: fix or remove it",
-    "--data hdf5 --data-dir h5/text": "HDF5 files need no conversion",
-}
-
-EXPORT_USAGE = {
-    "--formats": "error: formats: Tuple should have at least 1 item",
-    "--formats tflite": "--formats",
-}
-
-EXPORT_ERRORS = {
-    "--output-dir file/out": "cannot make file/out: pass another --output-dir (Not a",
-    "--config missing.json": "pass the config.json of the run with --config",
-}
-
-OTHER_USAGE = {
-    "features.py --batch-size 0": "error: batch_size: Input should be greater than 0",
-    "latency.py --seconds 0": "error: seconds: Input should be greater than 0",
-    "latency.py --batch-sizes 0": "batch_sizes: 0: Input should be greater than 0",
-    "errors.py --count 0": "error: count: Input should be greater than 0",
-    "sweep.py --trials 0": "error: trials: Input should be greater than 0",
-    "cross_validate.py --folds 1": "folds: Input should be greater than or equal to 2",
-}
-
-OTHER_ERRORS = {
-    "features.py missing.png": "there is no image missing.png",
-    "features.py --layers nothing": "no layer nothing with a tensor",
-    "latency.py --weights missing/model.pt": "there is no file missing/model.pt",
-    "calibrate.py --data-dir missing": "missing does not exist: check --data-dir",
-    "errors.py --output missing/page.html": "there is no directory missing: create",
-    "sweep.py --resume auto": "the same command resumes the sweep: leave",
-    "cross_validate.py": "error: pass --folds, such as 5",
-    "cross_validate.py --folds 2 --group-column x": "pass --data csv",
-}
-"""Wrong flags of scripts that share most of their code with others, a few of each."""
 
 BARE = {
     ("train.py --resume auto", 2): "--resume auto needs --run-dir: pass that too",
@@ -270,7 +238,7 @@ BARE = {
     ): "there is no file missing/model.pt: pass the best",
     ("evaluate.py missing.pt --config run/config.json", 1): "there is no file",
     ("export.py", 2): "best.pt of its best evaluation",
-    ("export.py missing.pt --config run/config.json", 1): "there is no file",
+    ("latency.py", 1): "pass --weights of a run, or --model",
     ("predict.py folder/val/a", 2): "--weights",
     ("convert.py", 2): "New directory for the files",
     ("convert.py folder", 1): "folder exists: pass a new directory",
@@ -285,12 +253,10 @@ MINIMAL = [
     ("train.py --model timm:x", 1, "no timm models: torch-tricks add timm"),
     ("train.py --mixup-alpha=1", 2, "Unrecognized options: --mixup-alpha=1"),
     ("train.py --resume auto", 2, "--resume"),
-    ("train.py --settings file", 1, "cannot read settings from file: correct the file"),
     ("train.py --accumulation-steps 2", 2, "--accumulation-steps"),
     ("train.py --run-dir run", 1, "holds a run: pass another --run-dir"),
     ("train.py --run-dir file/run", 1, "pass another --run-dir"),
     ("train.py --run-dir ''", 1, ". holds train.py: pass another --run-dir"),
-    ("train.py --lr 1e30", 1, "start again with a smaller --lr"),
     ("train.py --data-dir folders/corrupt", 1, "train/a/0.png is no readable image"),
     ("train.py --data-dir folders/corrupt --num-workers 2", 1, "is no readable image"),
     ("evaluate.py --data-dir folders/corrupt-val", 1, "0.png is no readable image"),
@@ -299,22 +265,7 @@ MINIMAL = [
 
 ROWS = [
     (f"{script} {row}".strip(), status, says)
-    for script, status, table in [
-        ("train.py", 2, TRAIN_USAGE),
-        ("train.py", 1, TRAIN_ERRORS),
-        ("offline.py train.py", 1, OFFLINE_ERRORS),
-        ("train.py", 1, BEGUN_ERRORS),
-        ("evaluate.py", 2, EVALUATE_USAGE),
-        ("evaluate.py", 1, EVALUATE_ERRORS),
-        ("predict.py", 2, PREDICT_USAGE),
-        ("predict.py", 1, PREDICT_ERRORS),
-        ("convert.py", 2, CONVERT_USAGE),
-        ("convert.py", 1, CONVERT_ERRORS),
-        ("export.py", 2, EXPORT_USAGE),
-        ("export.py", 1, EXPORT_ERRORS),
-        ("", 2, OTHER_USAGE),
-        ("", 1, OTHER_ERRORS),
-    ]
+    for (script, status), table in REFUSED.items()
     for row, says in table.items()
 ]
 
@@ -382,18 +333,17 @@ def make_folders(good: Path, folders: Path) -> None:
     for name in ("b/0.png", "c/0.png", "c/1.png"):
         (folders / "single" / name).parent.mkdir(parents=True, exist_ok=True)
         (folders / "single" / name).write_bytes(png)
-    for split in ("training", "test"):
-        shutil.copytree(good / "val", folders / "other-splits" / split)
     for split in ("train", "val"):
         (folders / "flat" / split).mkdir(parents=True)
         (folders / "flat" / split / "0.png").write_bytes(png)
     (broken("corrupt") / first).write_bytes(png[:20] + b"damage" + png[26:])
     shutil.copy(folders / "corrupt" / first, broken("corrupt-val") / "val/a/0.png")
-    (broken("text") / first).write_text("no image")
-    (broken("bomb") / first).write_bytes(blank_png(50_000))
+    # A header that promises far more pixels than fit into memory.
+    bomb = png[:16] + struct.pack(">II", 50_000, 50_000) + png[24:29]
+    bomb += struct.pack(">I", zlib.crc32(bomb[12:])) + png[33:]
+    (broken("bomb") / first).write_bytes(bomb)
     (broken("directory") / first).unlink()
     (folders / "directory" / first).mkdir()
-    shutil.copy(good / first, broken("more") / "train/a/more.png")
     broken("other-files")
     for place in ("train", "train/a", "val/b"):
         (folders / "other-files" / place / "notes.txt").write_text("no image")
@@ -424,7 +374,6 @@ def make_lists(good: Path, lists: Path) -> None:
     files = sorted(path.relative_to(good) for path in good.glob("train/*/*.png"))
     rows = [f"../../folder/{file},{file.parent.name}" for file in files]
     for name, lines in {
-        "good": ["\ufeffpath,label", *rows],
         "no-rows": ["path,label"],
         "missing": ["path,label", *rows, *(f"{index}.png,a" for index in range(4))],
         "one-split": ["path,label,split", f"{rows[0]},val", f"{rows[-1]},train"],
@@ -435,19 +384,6 @@ def make_lists(good: Path, lists: Path) -> None:
     (lists / "directory" / "labels.csv").mkdir(parents=True)
     (lists / "bytes").mkdir()
     (lists / "bytes" / "labels.csv").write_bytes(bytes(range(256)))
-
-
-def blank_png(side: int) -> bytes:
-    """A PNG file whose header promises far more pixels than fit into memory."""
-    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
-    chunks = {b"IHDR": header, b"IDAT": zlib.compress(b""), b"IEND": b""}
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data))
-        + name
-        + data
-        + struct.pack(">I", zlib.crc32(name + data))
-        for name, data in chunks.items()
-    )
 
 
 def make_hdf5(h5: Path) -> None:
@@ -497,14 +433,9 @@ def make_hdf5(h5: Path) -> None:
 
 def make_downloads(world: Path) -> None:
     """Writes files of MNIST, of which the training images end early, and one of CIFAR-10."""
-    raw = world / "mnist" / "truncated" / "MNIST" / "raw"
-    raw.mkdir(parents=True)
-    header = struct.pack(">IIII", 0x803, 20, 28, 28)
-    for split in ("train", "t10k"):
-        images = raw / f"{split}-images-idx3-ubyte"
-        images.write_bytes(header + bytes(1000))
-        labels = struct.pack(">II", 0x801, 20) + bytes(20)
-        (raw / f"{split}-labels-idx1-ubyte").write_bytes(labels)
+    raw = make_digits(world / "mnist" / "truncated") / "MNIST" / "raw"
+    images = raw / "train-images-idx3-ubyte"
+    images.write_bytes(images.read_bytes()[:-99])
     batches = world / "cifar10" / "cifar-10-batches-py"
     batches.mkdir(parents=True)
     (batches / "data_batch_1").write_bytes(b"not what you think")
@@ -622,19 +553,7 @@ def errors(result: CompletedProcess[str]) -> str:
 def test_one_line(row, status, says, world, zygote):
     result, made = attempt(zygote, world, complete(world, row))
     check_refused(result, status, says)
-    if row.removeprefix("train.py ") in BEGUN_ERRORS:
-        # Its settings alone are no results: they do not stand in the way of the next try.
-        left = {"out", "out/.lock", "out/config.json", "out/summary.txt"}
-        left |= {"out/samples.png", "out/provenance.json"}
-        if "corrupt-val" in row:  # The first epoch is trained on, and saved.
-            left |= {"out/checkpoints", "out/checkpoints/step-00000005.pt"}
-        if "folders" in row:
-            left.add("out/unreadable.csv")
-        if "--log-every" in row:
-            left |= {"out/steps.jsonl"}
-        made = {path for path in made if "tfevents" not in path}
-        assert made == left
-    elif row.startswith("offline.py"):
+    if row.startswith("offline.py"):
         # torchvision makes directories for what it is about to download.
         places = {"torch", "torch/hub", "torch/hub/checkpoints"}
         assert made <= {"empty/MNIST", "empty/MNIST/raw"} | places

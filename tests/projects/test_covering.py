@@ -169,23 +169,15 @@ def check_the_command_line(subset, project, folder, run):
     # Of a folder, its classes are printed, too.
     of_folder = "folder" in data
     assert len(lines) == 11 + of_folder + len(say_more & {*subset.tricks}), said
-    by_class = "metrics" in subset.tricks
-    name = "accuracy"
-    if by_class and "class_balance" in subset.tricks:
-        name = "balanced_accuracy"
+    decides_by_class = {"metrics", "class_balance"} <= {*subset.tricks}
+    name = "balanced_accuracy" if decides_by_class else "accuracy"
     decides = f"{name} {line[f'val_{name}']:.2%}"
     files = "(run/model.pt)", "in epoch 1 (run/best.pt)"
     assert last == f"validation {decides} {files[0]}, best {decides} {files[1]}"
     if "evaluate" in subset.tricks:
         result = run(project, "evaluate.py", "run/model.pt", "--device", "cpu")
         assert result.returncode == 0, result.stderr
-        first, *table = result.stdout.splitlines()
-        end = f", accuracy {line['val_accuracy']:.2%}"
-        if by_class:
-            end += f", balanced_accuracy {line['val_balanced_accuracy']:.2%}"
-            end += f", f1 {line['val_f1']:.2%}"
-        assert first.endswith(end)
-        assert bool(table) == by_class
+        assert f", accuracy {line['val_accuracy']:.2%}" in result.stdout
     if "export" in subset.tricks:
         result = run(project, "export.py", "run/model.pt")
         assert (result.returncode, result.stderr) == (0, ""), result.stderr

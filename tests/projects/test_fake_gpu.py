@@ -7,6 +7,7 @@ import json
 
 import fake_gpu
 import pytest
+import training
 from parts import few_of
 from rendering import PACKAGE, render_subset
 from subsets import (
@@ -37,33 +38,25 @@ ROWS = [
     if row.parallel in ("none", "dp") and "amp" in row.tricks
 ]
 
+NONE, BFLOAT16, FLOAT16 = "none", "bfloat16", "float16"
+
 CASES = {
-    "minimal": (Subset.of(), {}),
-    "recommended": (RECOMMENDED, {}),
-    "many": (MANY, {}),
-    "fused-sgd": (FUSED_SGD, {"optimizer": "sgd"}),
-    "muon": (MUON, {"optimizer": "muon"}),
-    "everything": (everything(), {"pooling": "bilinear"}),
-    **{task: (everything(task=task, parallel="dp"), {}) for task in TASKS[1:]},
-    "a row": (ROWS[0], {}),
-    "another row": (ROWS[1], {}),
+    "minimal": (Subset.of(), {}, [NONE]),
+    "recommended": (RECOMMENDED, {}, [BFLOAT16]),
+    "many": (MANY, {}, [NONE, BFLOAT16, FLOAT16]),
+    "fused-sgd": (FUSED_SGD, {"optimizer": "sgd"}, [NONE, FLOAT16]),
+    "muon": (MUON, {"optimizer": "muon"}, [NONE, FLOAT16]),
+    "everything": (everything(), {"pooling": "bilinear"}, [NONE, BFLOAT16, FLOAT16]),
+    **{
+        task: (everything(task=task, parallel="dp"), {}, [BFLOAT16])
+        for task in TASKS[1:]
+    },
+    "a row": (ROWS[0], {}, [BFLOAT16, FLOAT16]),
+    "another row": (ROWS[1], {}, [BFLOAT16, FLOAT16]),
 }
-"""Subsets of the tricks, and settings."""
+"""Subsets of the tricks, settings, and types of mixed precision."""
 
-AT_ONCE = ("everything", "float16")
-
-TYPES = {
-    "minimal": ("none",),
-    "recommended": ("bfloat16",),
-    "many": ("none", "bfloat16", "float16"),
-    "fused-sgd": ("none", "float16"),
-    "muon": ("none", "float16"),
-    "everything": ("none", "bfloat16", "float16"),
-    "a row": ("bfloat16", "float16"),
-    "another row": ("bfloat16", "float16"),
-    **dict.fromkeys(TASKS[1:], ("bfloat16",)),
-}
-"""The types of mixed precision of each case."""
+AT_ONCE = ("everything", FLOAT16)
 
 WANTED = {"compile_mode": "none", "freeze": ["features.0.*"], "swa_start": 0}
 """Settings of all projects that have them. Fake tensors are not compiled."""
@@ -75,6 +68,7 @@ def find(tmp_path, zygote):
 
     def train(subset: Subset, **settings: object) -> dict:
         project = render_subset(tmp_path / "project", subset)
+        training.make_shapes_few(project)  # The last batch is a short one.
         said = zygote.output(
             *(project, fake_gpu.SCRIPT, PACKAGE, json.dumps(WANTED | settings)),
             environment={"CUDA_VISIBLE_DEVICES": ""},
@@ -84,12 +78,12 @@ def find(tmp_path, zygote):
     return train
 
 
-PAIRS = [(case, kind) for case in TYPES for kind in TYPES[case]]
+PAIRS = [(case, kind) for case, (*_, kinds) in CASES.items() for kind in kinds]
 
 
 @pytest.mark.parametrize(("case", "kind"), few_of(PAIRS, PAIRS.index(AT_ONCE)))
 def test_nothing_waits_for_the_gpu(find, case, kind):
-    subset, settings = CASES[case]
+    subset, settings, _ = CASES[case]
     found = find(subset, amp_dtype=kind, **settings)
     trained = "windows" if "accumulation" in subset.tricks else "batches"
     passes = [f"train_{trained}", "on_device"]

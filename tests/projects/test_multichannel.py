@@ -57,16 +57,10 @@ def project(tmp_path_factory):
     return path
 
 
-def run(zygote, project, *command):
-    result = zygote.run(project, *command)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
-
 def train(zygote, project, data, directory, *flags):
     """Returns the last accuracy, the preprocessing, and what was printed."""
     command = ("train.py", *FLAGS, "--data-dir", data, "--run-dir", directory, *flags)
-    said = run(zygote, project, *command)
+    said = zygote.output(project, *command)
     [*_, last] = training.read_metrics(directory)
     return last["val_accuracy"], preprocessing_of(directory), said
 
@@ -182,7 +176,7 @@ def test_files_are_read_to_the_bit(every, project, zygote, tmp_path):
     expected = dict(itertools.chain(*kinds))
     lines = "".join(f"{path}|{axis}\n" for path, axis in expected)
     (tmp_path / "list").write_text(lines)
-    run(zygote, project, "read.py", tmp_path / "list")
+    zygote.output(project, "read.py", tmp_path / "list")
     for (path, _), pixels in expected.items():
         found = np.load(f"{path}.read.npy")
         assert found.dtype == pixels.dtype, path
@@ -229,15 +223,17 @@ def test_the_fourth_channel_counts_in_every_form(project, bands, zygote, tmp_pat
     accuracy, _, _ = train(zygote, project, bands, tmp_path / "three", *three)
     assert 0.3 < accuracy < 0.7
     stored = tmp_path / "stored"
-    run(zygote, project, "convert.py", stored, "--data", "folder", "--data-dir", bands)
+    zygote.output(
+        project, "convert.py", stored, "--data", "folder", "--data-dir", bands
+    )
     _, again, _ = train(zygote, project, stored, tmp_path / "hdf5", "--data", "hdf5")
     assert again == prepared
     training.check_same_run(tmp_path / "files", tmp_path / "hdf5")
     weights = tmp_path / "files/model.pt"
-    run(zygote, project, "export.py", weights)
+    zygote.output(project, "export.py", weights)
     files = sorted((bands / "val").glob("*/*.tif"))
     options = ("--weights", weights, "--format", "json", "--device", "cpu")
-    lines = run(zygote, project, "predict.py", *files, *options).splitlines()
+    lines = zygote.output(project, "predict.py", *files, *options).splitlines()
     session = onnxruntime.InferenceSession(weights.with_suffix(".onnx"))
     pixels = np.stack([tifffile.imread(file) for file in files])
     [expected] = session.run(None, {"images": pixels})
@@ -297,13 +293,13 @@ def test_masks_of_five_channels_with_missing_pixels(zygote, tmp_path):
     (data / "classes.txt").write_text("ground\ndisk\n")
     weights, out = tmp_path / "run/model.pt", tmp_path / "out"
     command = (*FLAGS, "--data-dir", data, "--run-dir", weights.parent, "--epochs", 12)
-    said = run(zygote, project, "train.py", *command)
+    said = zygote.output(project, "train.py", *command)
     assert "channels: 5 of float32" in said
     assert "they get the mean" in said
     [*_, last] = training.read_metrics(weights.parent)
     assert last["val_mean_iou"] > 0.9
     options = ("--weights", weights, "--device", "cpu", "--out", out)
-    run(zygote, project, "predict.py", data / "val/images", *options)
+    zygote.output(project, "predict.py", data / "val/images", *options)
     masks = sorted((data / "val/masks").iterdir())
     pairs = [(read_mask(mask), read_mask(out / "masks" / mask.name)) for mask in masks]
     right = np.mean([truth == found for truth, found in pairs])

@@ -18,6 +18,7 @@ from statistics import fmean
 
 import pytest
 import training
+from commands import edit
 from rendering import PACKAGE, render_subset
 from test_covering import ENVIRONMENT, OWN_TESTS, RECOMMENDED, python
 
@@ -39,14 +40,6 @@ NO_AMP = ("--amp-dtype", "none")
 STEPS = 72
 
 
-def replace(path: Path, *pairs: tuple[str, str]) -> None:
-    text = path.read_text(encoding="utf-8")
-    for old, new in pairs:
-        assert text.count(old) == 1, f"{path} has not one {old!r}"
-        text = text.replace(old, new)
-    path.write_text(text, encoding="utf-8")
-
-
 def change_task(project: Path) -> None:
     """Makes a project one of keypoints."""
     files, package = FILES / "keypoints", project / PACKAGE
@@ -58,23 +51,16 @@ def change_task(project: Path) -> None:
     shutil.copy(files / "small_world.py", project / "tests/small_world.py")
     shutil.copy(FILES / "pixel_cnn.py", package / "models/pixel_cnn.py")
     row = '    "own": DatasetSpec(open_own, 16, shift_and_mirror, SCALED),\n'
-    replace(
-        package / "data/datasets.py",
-        ("DATASETS = {\n", f"DATASETS = {{\n{row}"),
-        ("from .own_images", "from .own_data import open_own\nfrom .own_images"),
-    )
-    labels = package / "data/labels.py"
+    datasets, labels = package / "data/datasets.py", package / "data/labels.py"
+    edit(datasets, "DATASETS = {\n", f"DATASETS = {{\n{row}")
+    imported = "from .own_images"
+    edit(datasets, imported, f"from .own_data import open_own\n{imported}")
     if labels.exists():
-        replace(
-            labels,
-            ("return FileImages(", "return PointFiles("),
-            ("from .own_images", "from .own_data import PointFiles\nfrom .own_images"),
-        )
-    replace(
-        package / "models/networks.py",
-        (IMPORT, f"{IMPORT}from .pixel_cnn import PixelCNN\n"),
-        (MODEL, MODEL + BRANCH),
-    )
+        edit(labels, "return FileImages(", "return PointFiles(")
+        edit(labels, imported, f"from .own_data import PointFiles\n{imported}")
+    networks = package / "models/networks.py"
+    edit(networks, IMPORT, f"{IMPORT}from .pixel_cnn import PixelCNN\n")
+    edit(networks, MODEL, MODEL + BRANCH)
 
 
 @pytest.fixture

@@ -5,20 +5,12 @@ import re
 import shutil
 from graphlib import TopologicalSorter
 from itertools import product
-from pathlib import Path
 
 import inspection
 import pytest
 import training
 from covering import TASK, others_at
-from inspection import (
-    PACKAGE,
-    PACKAGES,
-    RUFF,
-    UNUSED_PARAMETERS,
-    DifferentFiles,
-    text_files,
-)
+from inspection import PACKAGE, PACKAGES, RUFF, write_code
 from processes import call
 from rendering import contents, render, render_files, render_subset, template_copy
 from subsets import (
@@ -70,18 +62,14 @@ def test_every_file_of_every_subset(part, tmp_path):
 
 
 def check_every_file(subsets, tmp_path):
-    different = DifferentFiles(tmp_path / "different")
     found = []
     for subset in subsets:
-        project = render_subset(tmp_path / "project", subset)
-        files = text_files(project)
+        files = render_files(subset.answers)
         found += (f"{subset}: {fault}" for fault in inspection.faults(files, subset))
-        different.add(files, subset)
-        shutil.rmtree(project)
+        write_code(files, tmp_path / str(subset))
     assert found == []
-    assert different.ruff("check") == ""
-    assert different.ruff(*UNUSED_PARAMETERS) == ""
-    assert different.ruff("format", "--check") == ""
+    assert inspection.ruff(tmp_path) == ""
+    shutil.rmtree(tmp_path)
 
 
 @pytest.mark.proof
@@ -108,51 +96,26 @@ LONG = 42 * "x"
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "package"),
+    ("code", "package"),
     [
         (
-            ("check",),
             f"from convert import main\nfrom {PACKAGE} import task\n\nmain(task)\n",
             FIRST,
         ),
-        (
-            ("check",),
-            f"from {PACKAGE} import task\nfrom train import main\n\nmain(task)\n",
-            LAST,
-        ),
-        (("format", "--check"), f'print(\n    "{LONG}", "{PACKAGE}.task"\n)\n', FIRST),
-        (("format", "--check"), f'print("{LONG}", "{PACKAGE}.task")\n', LAST),
-        (UNUSED_PARAMETERS, "def spare(x):\n    return 1\n", FIRST),
+        (f"from {PACKAGE} import task\nfrom train import main\n\nmain(task)\n", LAST),
+        (f'print(\n    "{LONG}", "{PACKAGE}.task"\n)\n', FIRST),
+        (f'print("{LONG}", "{PACKAGE}.task")\n', LAST),
+        (f'def spare(x):\n    return "{PACKAGE}"\n', f"{FIRST}|{LAST}"),
     ],
     ids=["before a script", "after it", "fits in a line", "does not fit", "unused"],
 )
-def test_ruff_finds_one_file_among_many(tmp_path, command, code, package):
+def test_ruff_finds_one_file_among_many(tmp_path, code, package):
     """With the names of packages at both ends."""
-    different = DifferentFiles(tmp_path / "different")
     nothing = render_files(Subset.of().answers)
-    own = {"own.py": code, "convert.py": ""}
-    different.add(nothing | own, Subset.of())
-    different.add(nothing, everything())
-    *_, named = different.ruff(*command).splitlines()
-    assert re.fullmatch(rf"{package}/\d+/own\.py: {Subset.of()}", named)
-
-
-def test_ruff_reads_the_same_text_once_where_nothing_else_differs(tmp_path):
-    different = DifferentFiles(tmp_path / "different")
-    files = render_files(Subset.of().answers)
-    for subset in (Subset.of(), everything()):
-        different.add(files, subset)
-    number = len(different.places)
-    assert number == sum(name.endswith(".py") for name in files)
-    assert different.ruff("check") == ""
-    # With it, imports of it belong elsewhere.
-    different.add(files | {"torch.py": ""}, everything())
-    assert number < len(different.places) < 2 * number
-    assert f"/train.py: {everything()}" in different.ruff("check")
-    found = len(different.places)
-    metadata = files["pyproject.toml"] + "\n[tool.ruff]\nline-length = 100\n"
-    different.add(files | {"pyproject.toml": metadata}, everything())
-    assert len(different.places) == found + number
+    write_code(nothing, tmp_path / "nothing")
+    write_code(nothing | {"own.py": code, "convert.py": ""}, tmp_path / "own")
+    found = {*re.findall(r"[\w/]+\.py", inspection.ruff(tmp_path))}
+    assert found == {f"own/{name}/own.py" for name in package.split("|")}
 
 
 def test_no_subset_is_left_out():
@@ -186,8 +149,8 @@ def test_the_fast_render_is_the_plain_one(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def full_projects(tmp_path_factory):
-    """The projects with all tricks, by the choice among the forms of one of them.
+def full_projects():
+    """The files of the projects with all tricks, by the choice among the forms of one of them.
 
     What excludes others has a project of its own.
     """
@@ -197,18 +160,13 @@ def full_projects(tmp_path_factory):
         if others := others_at(trick, False):
             without = dict.fromkeys(others, False)
             rows[trick.name] = everything(**{trick.name: True} | without)
-    return {
-        name: render_subset(tmp_path_factory.mktemp(name) / "x", row)
-        for name, row in rows.items()
-    }
+    return {name: render_files(row.answers) for name, row in rows.items()}
 
 
 def test_every_trace_is_in_the_full_projects_that_may_have_it(full_projects):
     texts = {
-        choice: "".join(
-            f"{name}\n{text}\n" for name, text in text_files(project).items()
-        )
-        for choice, project in full_projects.items()
+        choice: "".join(f"{name}\n{text}\n" for name, text in files.items())
+        for choice, files in full_projects.items()
     }
     for owners, patterns in inspection.words_by_owners(computed=False).items():
         # What goes with several tricks need not go with each of their forms.
@@ -221,16 +179,15 @@ def test_every_trace_is_in_the_full_projects_that_may_have_it(full_projects):
                 "tests/support/words.yml, or write a pattern that is there"
             )
     for name, exceptions in inspection.EXCEPTIONS.items():
-        files = [project / name for project in full_projects.values()]
-        text = "".join(file.read_text("utf-8") for file in files if file.exists())
+        text = "".join(files.get(name, "") for files in full_projects.values())
         assert all(re.search(exception, text) for exception in exceptions), name
 
 
 def test_imports_run_neither_up_nor_in_circles(full_projects):
     """Checks modules, and rooms: the folders, and the modules beside them."""
-    for name, project in full_projects.items():
-        modules = imports_of_modules(project / PACKAGE)
-        scripts = {f"/{path.stem}" for path in project.glob("*.py")}
+    for name, files in full_projects.items():
+        modules = imports_of_modules(files)
+        scripts = {f"/{path.removesuffix('.py')}" for path in files if "/" not in path}
         up = {module: named & scripts for module, named in modules.items()}
         assert not any(up.values()), (name, up)
         rooms: dict[str, set[str]] = {}
@@ -242,16 +199,18 @@ def test_imports_run_neither_up_nor_in_circles(full_projects):
             TopologicalSorter(graph).prepare()  # Raises an error that names a circle.
 
 
-def imports_of_modules(package: Path) -> dict[str, set[str]]:
-    """Which modules each module of a package imports, by their names in it.
+def imports_of_modules(files: dict[str, str]) -> dict[str, set[str]]:
+    """Which modules each module of the package imports, by their names in it.
 
     A slash stands before the names of others: errors.py may be a script, too.
     """
     found = {}
-    for path in package.rglob("*.py"):
-        room = path.relative_to(package).parent.parts
-        named = found[".".join((*room, path.stem))] = set()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, text in files.items():
+        if not (path.startswith(f"{PACKAGE}/") and path.endswith(".py")):
+            continue
+        *room, module = path.removesuffix(".py").split("/")[1:]
+        named = found[".".join((*room, module))] = set()
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Import):
                 named.update(f"/{alias.name}" for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -282,17 +241,13 @@ LOOP, MODULE, MANIFEST = "train.py", f"{PACKAGE}/files.py", "pyproject.toml"
         ("dead_code", MODULE, "def", "SPARE = 1\n\n\ndef", "uses SPARE"),
     ],
 )
-def test_each_check_can_fail(tmp_path, check, name, old, new, finding):
-    nothing = Subset.of()
-    project = render_subset(tmp_path / "project", nothing)
-    more = [nothing] if check == "foreign_traces" else []
+def test_each_check_can_fail(check, name, old, new, finding):
+    files = render_files(Subset.of().answers)
+    more = [Subset.of()] if check == "foreign_traces" else []
     findings = getattr(inspection, check)
-    assert list(findings(text_files(project), *more)) == []
-    path = project / name
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new, 1), encoding="utf-8")
-    found = list(findings(text_files(project), *more))
+    assert list(findings(files, *more)) == []
+    assert old in files[name]
+    found = list(findings(files | {name: files[name].replace(old, new, 1)}, *more))
     assert any(finding in line for line in found), found
 
 
@@ -319,25 +274,23 @@ def test_what_a_row_and_its_module_say_need_not_be_listed(line, trick):
 
 
 @pytest.mark.parametrize(("chosen", "other"), [("ddp", "fsdp"), ("fsdp", "ddp")])
-def test_words_of_another_form_are_found(tmp_path, chosen, other):
+def test_words_of_another_form_are_found(chosen, other):
     subset = Subset.of(parallel=chosen)
-    project = render_subset(tmp_path / "project", subset)
-    assert list(inspection.foreign_traces(text_files(project), subset)) == []
-    job = project / "slurm.sh"
-    job.write_text(f"# as with {other}\nif true\n", encoding="utf-8")
-    [finding] = inspection.foreign_traces(text_files(project), subset)
+    files = render_files(subset.answers)
+    assert list(inspection.foreign_traces(files, subset)) == []
+    files["slurm.sh"] = f"# as with {other}\nif true\n"
+    [finding] = inspection.foreign_traces(files, subset)
     assert f"'{other}' is a trace" in finding
-    [finding] = inspection.unparsable_files(text_files(project))
+    [finding] = inspection.unparsable_files(files)
     assert finding.startswith("slurm.sh: ")
 
 
-def test_a_module_that_nothing_imports_is_found(tmp_path):
+def test_a_module_that_nothing_imports_is_found():
     subset = Subset.of("seeding")
-    project = render_subset(tmp_path / "project", subset)
-    loop = project / "train.py"
-    loop.write_text(loop.read_text().replace(f"{PACKAGE}.seeding", "elsewhere"))
-    assert list(inspection.missing_modules(text_files(project), subset)) == [
-        "nothing imports seeding"
-    ]
-    (project / PACKAGE / "seeding.py").unlink()
-    assert len(list(inspection.missing_modules(text_files(project), subset))) == 2
+    files = render_files(subset.answers)
+    files["train.py"] = files["train.py"].replace(f"{PACKAGE}.seeding", "elsewhere")
+    unused = ["nothing imports seeding"]
+    assert list(inspection.missing_modules(files, subset)) == unused
+    del files[f"{PACKAGE}/seeding.py"]
+    found = list(inspection.missing_modules(files, subset))
+    assert found == ["there is no seeding", *unused]

@@ -1,5 +1,6 @@
 """Sweeps as their users run them: processes that share one, and one that is stopped."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,6 @@ import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
-from PIL import Image
 from rendering import render
 
 pytestmark = pytest.mark.proof
@@ -20,14 +20,11 @@ RUNNING = TrialState.RUNNING
 
 
 @pytest.fixture
-def sweep(tmp_path):
-    """Starts the sweep of six trials, on twenty images, with more flags."""
+def sweep(folder, tmp_path):
+    """Starts the sweep of six trials, on 22 images, with more flags."""
     answers = {"preset": "custom", "tricks": ["folders", "resume", "seeding", "sweep"]}
     project = render(tmp_path / "project", answers)
-    for number in range(20):
-        place = tmp_path / f"bäume/{'ab'[number % 2]}/{number}.png"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (8, 8), (200 * (number % 2), number, 0)).save(place)
+    shutil.copytree(folder / "train", tmp_path / "bäume")
     command = [
         # A trial lasts long enough to be met by a signal, on a loaded machine too.
         *(sys.executable, "sweep.py", "--trials", "6", "--epochs", "30"),

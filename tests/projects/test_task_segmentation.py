@@ -117,19 +117,6 @@ def test_it_learns_and_is_measured_and_predicted_alike(project, zygote):
     )
 
 
-def test_masks_of_0_and_255_are_refused_in_a_line(project, zygote):
-    """They are no two classes: 255 is ignored."""
-    for path in (project / "leaves/masks").iterdir():
-        mask = np.array(Image.open(path))
-        Image.fromarray(np.where(mask == 0, 0, 255).astype(np.uint8)).save(path)
-    result = zygote.run(project, "train.py", *FLAGS, *FOLDER)
-    assert result.returncode == 1
-    *_, line = result.stderr.splitlines()  # Behind notes on what is left out.
-    assert "Traceback" not in result.stderr
-    assert line.startswith("error: ")
-    assert "have one class only" in line
-
-
 @pytest.mark.proof
 @pytest.mark.parametrize(("model", "steps"), [("unet", 60), ("smp:FPN:resnet18", 6)])
 def test_an_exported_model_predicts_the_same_masks(model, steps, tmp_path, zygote):

@@ -8,19 +8,17 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 import ranks
 import slurm
-import torch
 import training
 from machines import free_port, is_free, two_machines
 from parts import at_once
 from processes import call_any
-from rendering import render, render_subset
-from subsets import Subset
+from rendering import render
 
 KINDS = ("ddp", "fsdp")
 ANSWERS = {
@@ -51,7 +49,7 @@ def projects(tmp_path_factory):
     }
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def launch(zygote, projects, folder):
     """Runs two ranks of a project, or more."""
 
@@ -63,21 +61,15 @@ def launch(zygote, projects, folder):
 
 
 @pytest.fixture(scope="session")
-def unbroken_runs():
-    return {}
-
-
-@pytest.fixture
-def unbroken(launch, unbroken_runs, tmp_path_factory):
+def unbroken(launch, tmp_path_factory):
     """Returns the directory of a run of two ranks that nothing happened to."""
 
+    @cache
     def unbroken(kind):
-        if kind not in unbroken_runs:
-            directory = tmp_path_factory.mktemp("unbroken") / kind
-            result = launch(kind, directory)
-            assert (result.returncode, result.stderr) == (0, "")
-            unbroken_runs[kind] = directory
-        return unbroken_runs[kind]
+        directory = tmp_path_factory.mktemp("unbroken") / kind
+        result = launch(kind, directory)
+        assert (result.returncode, result.stderr) == (0, "")
+        return directory
 
     return unbroken
 
@@ -100,24 +92,6 @@ def test_a_rank_that_hangs_ends_the_run(kind, launch, tmp_path):
     result = launch(kind, tmp_path / "run", "--timeout", 5, events="hang:1:4")
     assert result.returncode == 1
     assert "This was rank 0 of 2.\n" in result.stderr
-
-
-@pytest.mark.proof
-def test_an_unreadable_image_is_named_with_the_rank(launch, folder, tmp_path):
-    """The image is the second of the first batch: it is read by rank 1 alone."""
-    copy = tmp_path / "folder"
-    shutil.copytree(folder, copy)
-    paths = sorted((copy / "train").glob("*/*"))
-    seed = int(np.random.SeedSequence((0, 0)).generate_state(1)[0])
-    generator = torch.Generator().manual_seed(seed)
-    image = paths[torch.randperm(len(paths), generator=generator)[1]]
-    image.write_bytes(b"")
-    result = launch("ddp", tmp_path / "run", "--data-dir", copy)
-    assert result.returncode == 1
-    cause = "ValueError: not a known image format"
-    refusal = f"{image} is no readable image: fix or remove it ({cause})"
-    assert errors(result.stderr) == [f"error: rank 1: {refusal}"]
-    assert not (tmp_path / "run" / "model.pt").exists()
 
 
 @pytest.mark.proof
@@ -466,22 +440,3 @@ def test_checkpoints_move_between_projects(launch, zygote, projects, folder, tmp
     for result in results:
         assert (result.returncode, result.stderr) == (0, "")
     training.check_close_runs(whole, four)
-
-
-@pytest.mark.proof
-@pytest.mark.parametrize("kind", KINDS)
-def test_two_ranks_clip_as_one_process_does(kind, zygote, folder, tmp_path):
-    """By the norm of the whole gradient."""
-    tricks = ("folders", "seeding", "grad_clipping")
-    flags = ("--data", "folder", "--data-dir", folder, "--device", "cpu")
-    flags += (*training.COMMON, "--clip-norm", 0.1, "--run-dir")
-    one, two = tmp_path / "one", tmp_path / "two"
-    plain = render_subset(tmp_path / "none", Subset.of(*tricks))
-    project = render_subset(tmp_path / kind, Subset.of(*tricks, parallel=kind))
-    results = [
-        zygote.run(plain, ranks.SCRIPT, "comparable", *flags, one),
-        training.run_ranks(zygote.run, project, *flags, two, events="comparable"),
-    ]
-    for result in results:
-        assert (result.returncode, result.stderr) == (0, "")
-    training.check_close_runs(one, two)

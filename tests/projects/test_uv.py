@@ -8,14 +8,12 @@ import hashlib
 import re
 import shutil
 import sys
-import threading
 import tomllib
 import zipfile
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from browsing import served
 from processes import call_any
 from rendering import render_subset
 from subsets import Subset
@@ -23,13 +21,6 @@ from subsets import Subset
 UV = Path(sys.executable).with_name("uv")
 BUILDS = {"cpu": "cpu", "cu126": "cu126", "cu130": "cu130", "rocm": "rocm7.2"}
 OF_PYTORCH = "https://download.pytorch.org/whl/"
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files, and prints nothing."""
-
-    def log_message(self, *_):
-        pass
 
 
 def write_wheel(index: Path, name: str, version: str, *requires: str) -> None:
@@ -59,12 +50,9 @@ def write_wheel(index: Path, name: str, version: str, *requires: str) -> None:
 @pytest.fixture
 def address(tmp_path):
     """The address of a server of files below `served`."""
-    handler = partial(Quiet, directory=tmp_path / "served")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    (tmp_path / "served").mkdir()
+    with served(tmp_path / "served") as address:
+        yield address
 
 
 @pytest.fixture
@@ -74,25 +62,25 @@ def project(tmp_path, address):
     path = project / "pyproject.toml"
     text = path.read_text(encoding="utf-8")
     assert text.count(OF_PYTORCH) == len(BUILDS)
-    path.write_text(text.replace(OF_PYTORCH, f"{address}/"), encoding="utf-8")
+    path.write_text(text.replace(OF_PYTORCH, address), encoding="utf-8")
     about = tomllib.loads(text)["project"]
     needed = [*about["dependencies"], *about["optional-dependencies"]["dev"]]
-    served = tmp_path / "served"
+    indexes = tmp_path / "served"
     for package in {re.match(r"[\w-]+", line)[0] for line in needed}:
-        write_wheel(served / "pypi", package, "9999.0")
+        write_wheel(indexes / "pypi", package, "9999.0")
     for build, folder in BUILDS.items():
         version = f"9999.0+{folder}"
         needs = ["triton-rocm"] if build == "rocm" else []
-        write_wheel(served / folder, "torch", version, *needs)
-        write_wheel(served / folder, "torchvision", version, "torch")
-    write_wheel(served / "rocm7.2", "triton-rocm", "9999.0")
+        write_wheel(indexes / folder, "torch", version, *needs)
+        write_wheel(indexes / folder, "torchvision", version, "torch")
+    write_wheel(indexes / "rocm7.2", "triton-rocm", "9999.0")
     return project
 
 
 def test_each_extra_installs_its_build(project, tmp_path, address):
     def uv(*arguments, place=project):
         environment = {
-            "UV_DEFAULT_INDEX": f"{address}/pypi",
+            "UV_DEFAULT_INDEX": f"{address}pypi",
             "UV_CACHE_DIR": str(tmp_path / "cache"),
             "UV_PYTHON": sys.executable,
             "VIRTUAL_ENV": "",

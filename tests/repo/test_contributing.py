@@ -18,14 +18,15 @@ import copier
 import pytest
 import training
 from footprint import MODULES, footprint
-from inspection import ANSWERS, PACKAGE, WORDS, module_of, text_files
+from inspection import ANSWERS, PACKAGE, WORDS, module_of
 from packaging.requirements import Requirement
 from packaging.version import Version
 from parts import at_once
 from processes import call
-from rendering import render
+from rendering import render_files
 from subsets import ROOT, TASKS, TRICKS, Subset, everything, forms_of, task_of
 from torch_tricks.catalogue import Trick
+from updating import read_files
 
 
 def section(trick: Trick, files: dict[str, str]) -> str:
@@ -34,17 +35,9 @@ def section(trick: Trick, files: dict[str, str]) -> str:
     return re.search(pattern, files["README.md"], re.MULTILINE | re.DOTALL)[1]
 
 
-def links(page: str) -> list[str]:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    computed = re.search(r"<!-- the tricks -->(.*?)<!-- end -->", text, re.DOTALL)
-    return re.findall(r"tricks/(\w+)\.md\)", computed[1])
-
-
-def test_every_trick_has_a_page_in_the_handbook():
-    names = [trick.name for trick in TRICKS]
-    pages = [path.stem for path in (ROOT / "docs" / "tricks").iterdir()]
-    assert sorted(pages) == sorted(names)
-    assert links("docs/tricks.md") == names
+def test_each_page_of_the_handbook_is_of_a_trick():
+    pages = {path.stem for path in (ROOT / "docs" / "tricks").iterdir()}
+    assert pages == {trick.name for trick in TRICKS}
 
 
 def test_words_belong_to_tricks_of_the_catalogue():
@@ -56,29 +49,29 @@ def test_words_belong_to_tricks_of_the_catalogue():
 
 @pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.name)
 class TestRowOfTheCatalogue:
-    def test_module_and_its_tests(self, trick, projects):
-        files = projects(trick.name).keys() - projects(None).keys()
+    def test_module_and_its_tests(self, trick):
+        files = project(trick.name).keys() - project(None).keys()
         tests = [name for name in files if name.startswith("tests/")]
         assert tests, "nothing tests it"
         if modules := MODULES.get(trick.name):
             names = {f"test_{Path(module).name}.py" for module in modules}
             assert names & {Path(test).name for test in tests}
 
-    def test_section_in_the_project(self, trick, projects):
-        text = section(trick, projects(trick.name))
+    def test_section_in_the_project(self, trick):
+        text = section(trick, project(trick.name))
         assert footprint(trick.name).lines in text
         assert f"<{trick.source}>" in text
 
-    def test_a_module_names_its_source(self, trick, projects):
+    def test_a_module_names_its_source(self, trick):
         source = trick.source.replace("https://arxiv.org/abs/", "arXiv:")
-        modules, files = MODULES.get(trick.name, []), projects(trick.name)
+        modules, files = MODULES.get(trick.name, []), project(trick.name)
         codes = [files[f"{PACKAGE}/{module}.py"] for module in modules]
         assert not codes or any(source in code for code in codes)
 
-    def test_depends(self, trick, projects):
+    def test_depends(self, trick):
         """Each place has the dependencies of the row. The message lists all that are missing."""
         form = forms_of(trick)[0] if forms_of(trick) else "none"
-        with_it, without = projects(trick.name), projects(None, form)
+        with_it, without = project(trick.name), project(None, form)
         assert "\n".join(missing_dependencies(trick, with_it, without)) == ""
 
 
@@ -87,8 +80,8 @@ class TestRowOfTheCatalogue:
     [(trick, choice) for trick in TRICKS for choice in trick.choices],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_section_of_a_choice(trick, choice, projects):
-    assert footprint(trick.name, choice).lines in section(trick, projects(None, choice))
+def test_section_of_a_choice(trick, choice):
+    assert footprint(trick.name, choice).lines in section(trick, project(None, choice))
 
 
 def missing_dependencies(trick, with_it, without) -> Iterator[str]:
@@ -133,39 +126,25 @@ def has_types(module: ModuleSpec) -> bool:
     )
 
 
-def test_a_dependency_that_is_nowhere_is_named_with_every_place(projects):
+def test_a_dependency_that_is_nowhere_is_named_with_every_place():
     trick = replace(TRICKS[0], depends=("yaml>=6",))
-    files = projects(None)
+    files = project(None)
     found = list(missing_dependencies(trick, files, files))
     places = ("template/pyproject.toml.jinja", "pyproject.toml", "tests/floor.txt")
     assert [line.partition(": ")[0] for line in found] == [*places, places[0]]
 
 
-@pytest.fixture(scope="module")
-def projects(tmp_path_factory):
-    """Returns a function that renders the project with one trick, or with none."""
-
-    @cache
-    def project(trick, form="none"):
-        if trick == "parallel":
-            form = "dp"
-        row = next((row for row in TRICKS if row.name == trick), None)
-        if row and forms_of(row):
-            form = forms_of(row)[0]
-        listed = [trick] if row and not row.choices else []
-        directory = tmp_path_factory.mktemp("project")
-        task = task_of(row) if row else TASKS[0]
-        subset = Subset.of(*listed, parallel=form, task=task)
-        return of_template(render(directory, subset.answers))
-
-    return project
-
-
-def of_template(project: Path) -> dict[str, str]:
-    """Returns a project's files by path, less the one that says where it came from."""
-    files = text_files(project)
-    del files[ANSWERS]
-    return files
+@cache
+def project(trick: str | None, form: str = "none") -> dict[str, str]:
+    """Returns the files of the project with one trick, or with none."""
+    if trick == "parallel":
+        form = "dp"
+    row = next((row for row in TRICKS if row.name == trick), None)
+    if row and forms_of(row):
+        form = forms_of(row)[0]
+    listed = [trick] if row and not row.choices else []
+    task = task_of(row) if row else TASKS[0]
+    return render_files(Subset.of(*listed, parallel=form, task=task).answers)
 
 
 @pytest.fixture(scope="module")
@@ -193,9 +172,11 @@ def render_example(example: Path, destination: Path, **answers: object) -> Path:
 
 @pytest.mark.parametrize("preset", at_once(["minimal", "recommended"], "minimal"))
 def test_example_leaves_other_projects_alone(example, tmp_path, preset):
-    before = render(tmp_path / "before", {"preset": preset})
-    after = render_example(example, tmp_path / "after", preset=preset)
-    assert of_template(before) == of_template(after)
+    before = render_files({"preset": preset})
+    after = read_files(render_example(example, tmp_path / "after", preset=preset))
+    # Which says where it came from.
+    del before[ANSWERS], after[ANSWERS]
+    assert {name: text.encode() for name, text in before.items()} == after
 
 
 @pytest.mark.proof
@@ -230,7 +211,7 @@ def test_example_touches_every_place(example):
     tests = [f"tests/{file}.py" for file in files]
     # Those of the trick, and of all that lists tricks. The example is in the copy already.
     chosen = (
-        "sign_gradients or every_trick or words_belong or shown_code or preset_decides"
+        "sign_gradients or each_page or words_belong or shown_code or preset_decides"
     )
     command = (
         sys.executable,

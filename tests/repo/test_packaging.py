@@ -12,6 +12,8 @@ from zipfile import ZipFile
 
 import pytest
 from address import ADDRESS
+from commands import commit
+from inspection import MODULE_OF, module_of
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from processes import call
@@ -24,12 +26,7 @@ from torch_tricks.template import PUBLISHED
 from updating import read_files, recorded_answers
 from versions import git
 
-OF_MODULE = {
-    "PIL": "pillow",
-    "huggingface_hub": "huggingface-hub",
-    "mlflow": "mlflow-skinny",
-    "sklearn": "scikit-learn",
-}
+OF_MODULE = {module: name for name, module in MODULE_OF.items()}
 """Distributions that are not called as the module that they bring."""
 
 IMPORTED_BY = {
@@ -39,8 +36,6 @@ IMPORTED_BY = {
     "mlflow.store.db": "sqlalchemy",
 }
 """Distributions that modules of another one import."""
-
-OF_DISTRIBUTION = {name: module.lower() for module, name in OF_MODULE.items()}
 
 
 @pytest.fixture(params=["minimal", "recommended", "everything"])
@@ -95,7 +90,7 @@ def test_no_package_is_called_as_a_directory_that_git_ignores(everything_in_it):
 
 def test_no_package_is_called_as_what_a_project_imports(everything_in_it):
     used = imported(code_of(everything_in_it), everything_in_it)
-    check_reserved({OF_DISTRIBUTION.get(name, name) for name in used})
+    check_reserved({module_of(name).lower() for name in used})
 
 
 def test_no_package_is_called_as_what_a_dependency_brings(everything_in_it):
@@ -222,20 +217,6 @@ def test_a_project_has_no_licence_of_ours(project):
     assert "license" not in (project / "pyproject.toml").read_text(encoding="utf-8")
 
 
-def test_the_wheel_makes_projects_in_an_empty_environment(
-    empty_environment, workshop, tmp_path
-):
-    """The wheel renders the published template of its own version."""
-    torch_tricks = empty_environment / "bin" / "torch-tricks"
-    run(torch_tricks, "--help", cwd=tmp_path)
-    wishes = ("--name", "Leaf Diseases", "--preset", "minimal")
-    hub = workshop.hub.environment
-    run(torch_tricks, "new", "project", *wishes, cwd=tmp_path, **hub)
-    version = f"v{distribution('torch-tricks').version}"
-    fresh = workshop.fresh(version, {"preset": "minimal"})
-    assert read_files(tmp_path / "project") == fresh
-
-
 def test_the_wheel_lists_its_tricks_without_network(empty_environment, tmp_path):
     nowhere = {
         "GIT_CONFIG_COUNT": "1",
@@ -332,18 +313,14 @@ def test_the_newest_copier_will_do(wheel, workshop, tmp_path):
     assert read_files(project) == workshop.fresh("v0.1.0", {"preset": "minimal"})
     git(project, "init", "--quiet")
 
-    def commit():
-        git(project, "add", "--all")
-        git(project, "commit", "--quiet", "--message=Work")
-
-    commit()
+    commit(project)
     added = torch_tricks("add", "swa", "--project", project)
     assert f"added {PACKAGE}/optim/swa.py" in added
-    commit()
+    commit(project)
     torch_tricks("update", "--to", "v0.2.0", "--project", project)
     after = read_files(project)
     assert after == workshop.fresh("v0.2.0", recorded_answers(after))
-    commit()
+    commit(project)
     assert "edited          none\n" in torch_tricks("status", "--project", project)
     assert "swa" in torch_tricks("show", "swa", "--project", project)
 

@@ -157,9 +157,6 @@ class Space:
         After the first rows, each row is the one that brings the most of what is still
         missing, of several that are made greedily in a random order of the tricks.
         """
-        strength = min(strength, len(self.tricks))
-        if strength == 0:
-            return [()]
         random = np.random.default_rng(seed)
         missing = self.meetings(strength)
         rows = [
@@ -205,8 +202,6 @@ class Space:
         for first, axis in enumerate(axes):
             for other in axes[first + 1 :]:
                 result &= pairs[axis, other]
-        if strength == 1:
-            result &= np.array([self._possible(item) for item in implied])
         return result
 
     def _row(
@@ -220,9 +215,7 @@ class Space:
         state = self._all(self.literals[number] for number in row)
         taken = {self.literals[number][0] for number in row}
         tricks, brought = list(self.tricks.values()), 0
-        gains = np.zeros(len(self.literals), int) + (
-            missing if missing.ndim == 1 else 0
-        )
+        gains = np.zeros(len(self.literals), int)
         for place, literal in enumerate(row):
             gains += gained_with(missing, literal, row[:place])
         for place in random.permutation(len(tricks)):
@@ -249,8 +242,6 @@ def gained_with(missing: np.ndarray, literal: int, row: list[int]) -> np.ndarray
 
     Meetings are counted in each order of the others.
     """
-    if missing.ndim == 1:
-        return np.zeros(len(missing), int)
     found = missing[literal]
     for _ in range(missing.ndim - 2):
         found = found.take(row, axis=-1)

@@ -251,24 +251,12 @@ def main(package: str, wanted: dict[str, Any]) -> None:
     register_devices()
     importlib.import_module(f"{package}.environment").choose_device = torch.device
     train = importlib.import_module("train")
-    make_shapes_few(importlib.import_module(f"{package}.data.datasets"))
     gpu = FakeGPU(Path.cwd())
     with tempfile.TemporaryDirectory() as directory, patched(gpu), gpu:
         settings = make_settings(package, wanted, Path(directory))
         watch(gpu, train, package)
         train.main(settings)
     print(json.dumps(asdict(gpu.found), default=sorted))
-
-
-def make_shapes_few(datasets: ModuleType) -> None:
-    """Lets there be so many images that the last batch is a short one."""
-
-    class FewShapes(datasets.Shapes):
-        def __init__(self, train: bool, image_size: Any) -> None:
-            super().__init__(train, image_size)
-            self.length = 22 if train else 10
-
-    datasets.Shapes = FewShapes
 
 
 def make_settings(package: str, wanted: dict[str, Any], directory: Path) -> Any:

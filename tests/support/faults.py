@@ -277,24 +277,22 @@ def attack(directory: str, template: str) -> None:
     """
     import torch
 
-    for name in ("pickle", "legacy", "saved", "checkpoint", "zip"):
-        path = Path(directory, f"{name}.pt")
-        bomb = RunsCode(path.with_name(f"{name}-ran"))
-        match name:
-            case "pickle":
-                path.write_bytes(pickle.dumps(bomb))
-            case "legacy":
-                torch.save(bomb, path, _use_new_zipfile_serialization=False)
-            case "saved":
-                torch.save({"model": bomb}, path)
-            case "checkpoint":
-                content = torch.load(template, weights_only=True)
-                torch.save(content | {"seed": bomb}, path)
-            case "zip":
-                with zipfile.ZipFile(path, "w") as archive:
-                    archive.writestr("zip/data.pkl", pickle.dumps(bomb))
-                    archive.writestr("zip/version", "3\n")
-                    archive.writestr("zip/byteorder", "little")
+    def place(name: str) -> tuple[Path, RunsCode]:
+        return Path(directory, f"{name}.pt"), RunsCode(Path(directory, f"{name}-ran"))
+
+    path, bomb = place("pickle")
+    path.write_bytes(pickle.dumps(bomb))
+    path, bomb = place("legacy")
+    torch.save(bomb, path, _use_new_zipfile_serialization=False)
+    path, bomb = place("saved")
+    torch.save({"model": bomb}, path)
+    path, bomb = place("checkpoint")
+    torch.save(torch.load(template, weights_only=True) | {"seed": bomb}, path)
+    path, bomb = place("zip")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("zip/data.pkl", pickle.dumps(bomb))
+        archive.writestr("zip/version", "3\n")
+        archive.writestr("zip/byteorder", "little")
 
 
 def detonate(path: str) -> None:
@@ -319,10 +317,7 @@ def others(directory: str, source: str) -> None:
         | {
             "model": {name: w[:1] for name, w in checkpoint["model"].items() if w.dim()}
         },
-        "settings": checkpoint
-        | {"settings": checkpoint["settings"] | {"batch_size": 9}},
         "samples": checkpoint | {"samples": 9},
-        "names": checkpoint | {"names": checkpoint["names"][::-1]},
     }
     for name, content in contents.items():
         path = Path(directory, f"{name}.pt")

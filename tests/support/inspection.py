@@ -9,9 +9,8 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 
 import yaml
@@ -31,15 +30,19 @@ WORDS = yaml.safe_load((ROOT / "tests/support/words.yml").read_text("utf-8"))
 """Patterns of each trick, or of each of its choices, that nothing else says."""
 
 
+MODULE_OF = {
+    "huggingface-hub": "huggingface_hub",
+    "mlflow-skinny": "mlflow",
+    "pillow": "PIL",
+    "scikit-learn": "sklearn",
+}
+"""Modules that are not called as the distribution that brings them."""
+
+
 def module_of(requirement: str) -> str:
     """Returns the module of a requirement, such as `huggingface-hub>=0.30`."""
     name = re.split("[^A-Za-z0-9_-]", requirement)[0].lower()
-    of_name = {
-        "mlflow-skinny": "mlflow",
-        "pillow": "PIL",
-        "scikit-learn": "sklearn",
-    }
-    return of_name.get(name, name.replace("-", "_"))
+    return MODULE_OF.get(name, name.replace("-", "_"))
 
 
 def words_by_owners(computed: bool = True) -> dict[tuple[str, ...], list[str]]:
@@ -259,17 +262,11 @@ def untidy(suffix: str, text: str) -> list[str]:
 
 def dead_code(files: Files) -> Iterator[str]:
     """Finds definitions, outside of the tests, that nothing uses."""
-    code = {
-        name: list(map(names_of, statements(text)))
-        for name, text in files.items()
-        if is_product_code(name)
-    }
-    everywhere = (names for parts in code.values() for names in parts)
-    used = FOR_OTHERS.union(*(names.used for names in everywhere))
-    for name, parts in code.items():
-        for names in parts:
-            for defined in names.defined - used:
-                yield f"{name}: nothing uses {defined}"
+    code = {name: text for name, text in files.items() if is_product_code(name)}
+    used = FOR_OTHERS.union(*map(read_names, code.values()))
+    for name, text in code.items():
+        for defined in defined_names(text) - used:
+            yield f"{name}: nothing uses {defined}"
 
 
 FOR_OTHERS = frozenset({"forward", "ArrayImages", "read_image"})
@@ -284,64 +281,35 @@ Where imports are in order with both, and no line wraps with either, no name cha
 """
 
 
-UNUSED_PARAMETERS = ("check", "--select", "ARG001,ARG002", "--exclude", "tests")
-"""A command of ruff. Tests have fixtures that they do not read."""
+COMMANDS = (
+    ("check",),
+    # Tests have fixtures that they do not read.
+    ("check", "--select", "ARG001,ARG002", "--exclude", "tests"),
+    ("format", "--check"),
+)
 
 
-class DifferentFiles:
-    """The Python files of many projects, each text once for each name of a package, for ruff.
+def write_code(files: Files, directory: Path) -> None:
+    """Writes what ruff reads of a project, in a folder for each name of a package."""
+    for package, (name, text) in product(PACKAGES, files.items()):
+        if not name.endswith((".py", "pyproject.toml")):
+            continue
+        if name == "pyproject.toml" and "[tool.ruff" not in text:
+            text += "\n[tool.ruff]\n"  # Makes the folder a project of its own.
+        file = directory / package / name.replace(PACKAGE, package)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text.replace(PACKAGE, package), encoding="utf-8")
 
-    Ruff looks at each file alone. Of its project it reads pyproject.toml, and which of the
-    modules are there that the file imports, to sort them. Where these are the same, the
-    same text has the same faults: it gets places with all of these, and no other files.
-    """
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.places: dict[tuple[object, ...], list[str]] = {}
-
-    def add(self, files: Files, subset: Subset) -> None:
-        metadata = tomllib.loads(files["pyproject.toml"])
-        ruff = metadata["tool"].get("ruff")
-        settings = (metadata["project"]["requires-python"], repr(ruff))
-        for name, text in files.items():
-            if not name.endswith(".py"):
-                continue
-            init = str(Path(name).with_name("__init__.py"))
-            modules = {init, *imported_files(text)} & files.keys() - {name}
-            key = (settings, name, text, frozenset(modules))
-            if key in self.places:
-                continue
-            # An empty table makes the place a project of its own.
-            table = "" if ruff is not None else "\n[tool.ruff]\n"
-            contents = dict.fromkeys(modules, "") | {
-                "pyproject.toml": files["pyproject.toml"] + table,
-                name: text,
-            }
-            number, self.places[key] = len(self.places), []
-            for package in PACKAGES if PACKAGE in text else PACKAGES[:1]:
-                place = self.directory / package / str(number)
-                for path, content in contents.items():
-                    file = place / path.replace(PACKAGE, package)
-                    file.parent.mkdir(parents=True, exist_ok=True)
-                    file.write_text(content.replace(PACKAGE, package), encoding="utf-8")
-                path = f"{package}/{number}/{name.replace(PACKAGE, package)}"
-                self.places[key].append(f"{path}: {subset}")
-
-    def ruff(self, *command: str) -> str:
-        """Returns what ruff finds in them, and of which subset each such file is."""
+def ruff(directory: Path) -> str:
+    """Returns what the commands of ruff find in all projects below a directory."""
+    said = ""
+    for command in COMMANDS:
         options = ("--no-cache", "--quiet", ".")
-        result = call_any(RUFF, *command, *options, cwd=self.directory)
-        said = result.stdout + result.stderr
-        paths = set(re.findall(r"[\w/]+\.py", said))
-        places = [
-            place
-            for place in chain(*self.places.values())
-            if place.partition(":")[0] in paths
-        ]
-        if result.returncode and not said:
-            said = f"ruff ended with {result.returncode}"
-        return "\n".join([said, *places])
+        result = call_any(RUFF, *command, *options, cwd=directory)
+        said += result.stdout + result.stderr
+        assert said or not result.returncode, result
+    return said
 
 
 def is_product_code(name: str) -> bool:
@@ -351,44 +319,6 @@ def is_product_code(name: str) -> bool:
 @cache
 def parse_python(text: str) -> ast.Module:
     return ast.parse(text)
-
-
-@cache
-def imported_files(text: str) -> frozenset[str]:
-    """Returns the paths that the modules could have that Python code imports."""
-    return frozenset().union(*map(files_imported_by, statements(text)))
-
-
-@cache
-def files_imported_by(statement: str) -> frozenset[str]:
-    names = set()
-    for node in ast.walk(ast.parse(statement)):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            names |= {node.module, *(f"{node.module}.{a.name}" for a in node.names)}
-    paths = set()
-    for name in names:
-        parts = name.split(".")
-        for length in range(1, len(parts) + 1):
-            path = "/".join(parts[:length])
-            paths |= {f"{path}.py", f"{path}/__init__.py"}
-    return frozenset(paths)
-
-
-@cache
-def statements(text: str) -> list[str]:
-    """Returns the outermost statements of a module, most of which many modules share."""
-    lines = text.split("\n")
-    return [
-        "\n".join(lines[first_line(node) - 1 : node.end_lineno])
-        for node in parse_python(text).body
-    ]
-
-
-def first_line(statement: ast.stmt) -> int:
-    decorators = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 @cache
@@ -405,32 +335,23 @@ def parse_shell(text: str) -> None:
         raise SyntaxError(checked.stderr)
 
 
-@dataclass(frozen=True)
-class Names:
-    """The names that a statement reads, and those that it defines."""
-
-    used: frozenset[str]
-    defined: frozenset[str]
+@cache
+def read_names(text: str) -> frozenset[str]:
+    """Returns the names that a module reads, as variables or attributes."""
+    names = set()
+    for node in ast.walk(parse_python(text)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            names.add(node.attr)
+    return frozenset(names)
 
 
 @cache
-def names_of(statement: str) -> Names:
-    tree = ast.parse(statement)
-    return Names(frozenset(read_names(tree)), frozenset(defined_names(tree)))
-
-
-def read_names(tree: ast.AST) -> Iterator[str]:
-    """Finds the names that are read, as variables or attributes."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            yield node.id
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            yield node.attr
-
-
-def defined_names(tree: ast.AST) -> Iterator[str]:
-    """Finds the functions, classes, constants, methods and fields that code defines."""
-    for node in ast.walk(tree):
+def defined_names(text: str) -> frozenset[str]:
+    """Returns the functions, classes, constants, methods and fields that it defines."""
+    names = set()
+    for node in ast.walk(parse_python(text)):
         if not isinstance(node, ast.Module | ast.ClassDef):
             continue
         for statement in node.body:
@@ -441,19 +362,11 @@ def defined_names(tree: ast.AST) -> Iterator[str]:
                     | ast.Assign(targets=[ast.Name(id=name)])
                     | ast.AnnAssign(target=ast.Name(id=name))
                 ) if not name.startswith("__") and not is_validator(statement):
-                    yield name
+                    names.add(name)
+    return frozenset(names)
 
 
 def is_validator(statement: ast.stmt) -> bool:
     """Tells the methods that pydantic calls."""
     decorators = getattr(statement, "decorator_list", [])
     return any("_validator(" in ast.unparse(decorator) for decorator in decorators)
-
-
-def text_files(project: Path) -> dict[str, str]:
-    """The text of every file of a project, by its path."""
-    return {
-        str(path.relative_to(project)): path.read_text(encoding="utf-8")
-        for path in sorted(project.rglob("*"))
-        if path.is_file()
-    }

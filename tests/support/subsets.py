@@ -51,11 +51,6 @@ PROOF_SEED = int(os.environ.get("TORCH_TRICKS_SEED") or SEED)
 @cache
 def catalogue() -> tuple[Trick, ...]:
     """The task and the tricks in the order of copier.yml, with levels and constraints."""
-    return with_levels(TRICKS)
-
-
-def with_levels(rows: Iterable[Row]) -> tuple[Trick, ...]:
-    """Returns the task and rows of a catalogue with the levels that each has."""
     return (
         Trick(TASK, TASKS),
         *(
@@ -64,7 +59,7 @@ def with_levels(rows: Iterable[Row]) -> tuple[Trick, ...]:
                 levels=("none", *row.choices) if row.choices else (False, True),
                 bounds=row.bounds,
             )
-            for row in rows
+            for row in TRICKS
         ),
     )
 
@@ -179,16 +174,10 @@ def all_subsets(seed: int = SEED) -> list[Subset]:
     """
     rows, random, space_of = covering_array(3, seed), Random(seed), space(TASKS[:1])
     return [
-        Subset(space_of.choose(core, without_core(random.choice(rows))))
+        Subset(space_of.choose(core, random.choice(rows).named_levels))
         for core in core_choices()
         if space_of.allows(core)
     ]
-
-
-def without_core(subset: Subset) -> dict[str, Level]:
-    """The tricks of a subset that do not belong to the core."""
-    levels = subset.named_levels
-    return {name: levels[name] for name in subset.tricks if name not in CORE}
 
 
 def everything(**answers: Level) -> Subset:

@@ -50,16 +50,18 @@ OF_TRICK = {
 }
 
 
+def write_noise(path: Path, rng: np.random.Generator, width: int = IMAGE_SIZE) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = rng.integers(256, size=(IMAGE_SIZE, width, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(path)
+
+
 def make_image_folder(directory: Path) -> Path:
     """Writes training and validation images of three classes, 8 x 8 pixels of noise."""
     rng = np.random.default_rng(0)
     for split, images in {"train": TRAIN_IMAGES, "val": VAL_IMAGES}.items():
         for index in range(images):
-            path = directory / split / "abc"[index % 3] / f"{index}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            size = (IMAGE_SIZE, IMAGE_SIZE, 3)
-            pixels = rng.integers(256, size=size, dtype=np.uint8)
-            Image.fromarray(pixels).save(path)
+            write_noise(directory / split / "abc"[index % 3] / f"{index}.png", rng)
     return directory
 
 
@@ -69,11 +71,8 @@ def make_clips(directory: Path) -> Path:
     for split, count in {"train": TRAIN_IMAGES, "val": VAL_IMAGES}.items():
         for index in range(count):
             clip = directory / "clips" / split / "abc"[index % 3] / f"{index}"
-            clip.mkdir(parents=True)
             for frame in range(1 + index % 5):
-                size = (IMAGE_SIZE, IMAGE_SIZE + index % 3, 3)
-                pixels = rng.integers(256, size=size, dtype=np.uint8)
-                Image.fromarray(pixels).save(clip / f"{frame}.png")
+                write_noise(clip / f"{frame}.png", rng, IMAGE_SIZE + index % 3)
     return directory
 
 

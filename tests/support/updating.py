@@ -11,9 +11,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
-from unittest import mock
 
-import dunamai
 import yaml
 from covering import FORMS, TASK
 from hypothesis import strategies as st
@@ -34,8 +32,6 @@ RENAMED = {
 }
 """The modules that a later version renames."""
 PRESETS = ("minimal", "recommended", "everything")
-
-VERSION_FROM_GIT = dunamai.Version.from_git
 
 Answers = Mapping[str, Any]
 Files = dict[str, bytes]
@@ -369,26 +365,13 @@ class Workshop:
         self.hub = Hub(directory / "hub")
         self.directory = directory
         self.fresh_files: dict[tuple[str, str], Files] = {}
-        self.described: dict[str, dunamai.Version] = {}
         self.projects = 0
 
     @contextmanager
     def at_hand(self) -> Iterator[None]:
         """Makes Copier find the hub, and work quickly."""
-        with (
-            self.hub.reached(),
-            quick_copier(),
-            clones_kept(self.directory),
-            mock.patch.object(dunamai.Version, "from_git", self.version_from_git),
-        ):
+        with self.hub.reached(), quick_copier(), clones_kept(self.directory):
             yield
-
-    def version_from_git(self, pattern: dunamai.Pattern) -> dunamai.Version:
-        """Asks git once for each version, and not with a dozen commands each time."""
-        head = git(Path.cwd(), "rev-parse", "HEAD")
-        if head not in self.described:
-            self.described[head] = VERSION_FROM_GIT(pattern=pattern)
-        return self.described[head]
 
     def fresh(self, version: str, answers: Answers) -> Files:
         """The files that `copier copy` renders from a version, as if it had come from the hub."""

@@ -230,10 +230,8 @@ def run_script(project: str, arguments: list[str]) -> int:
     sys.path.insert(0, project)
     sys.argv = arguments
     warnings.simplefilter("error")
-    warnings.filterwarnings("ignore", OF_TORCH)
-    warnings.filterwarnings("ignore", OF_FEW_CORES)
-    warnings.filterwarnings("ignore", OF_TORCHVISION)
-    warnings.filterwarnings("ignore", OF_MLFLOW)
+    for text in (OF_TORCH, OF_FEW_CORES, OF_TORCHVISION, OF_MLFLOW):
+        warnings.filterwarnings("ignore", text)
     try:
         runpy.run_path(arguments[0], run_name="__main__")
     except SystemExit as end:

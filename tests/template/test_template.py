@@ -4,7 +4,6 @@ import ast
 import json
 import re
 import sys
-from copy import deepcopy
 from functools import cache
 from pathlib import Path
 
@@ -53,12 +52,10 @@ def copied(tmp_path, capsys):
     It returns the directory, the recorded answers, and what was printed on one line.
     """
 
-    def copied(answers, template=None, folder="leaf-diseases"):
+    def copied(answers, folder="leaf-diseases"):
         project = tmp_path / folder
         with quick_copier():
-            copier.run_copy(
-                str(template or template_copy()), project, answers, defaults=True
-            )
+            copier.run_copy(str(template_copy()), project, answers, defaults=True)
         answers = (project / ".copier-answers.yml").read_text("utf-8")
         recorded = yaml.safe_load(answers)
         del recorded["_src_path"]
@@ -266,66 +263,35 @@ def test_nobody_needs_to_trust_the_template():
         ({"chosen": "[swa]"}, "It is not asked for"),
         ({"preset": "custom", "preset_tricks": "[swa]"}, "It is not asked for"),
         ({"preset": "custom", "tricks": "[amp, best]"}, "Invalid choice"),
-        ({"preset": "custom", "tricks": "[amp, needy]"}, "needy needs swa: choose"),
+        ({"preset": "custom", "tricks": "[amp, video]"}, "video needs folders: choose"),
         (
-            {"preset": "custom", "tricks": "[lonely, amp]"},
-            "lonely excludes amp: choose",
+            {"preset": "custom", "tricks": "[folders, video, hdf5]"},
+            "video excludes hdf5: choose",
         ),
         (
-            {"preset": "custom", "tricks": "[shared]"},
-            "shared is not for parallel=none: leave it out, or choose parallel=ddp or",
+            {"preset": "custom", "tricks": "[sync_bn]"},
+            "sync_bn is not for parallel=none: leave it out, or choose parallel=ddp or",
         ),
         (
-            {"preset": "custom", "tricks": "[other]"},
-            "other is not for task=classification: leave it out, or choose task=detection",
+            {"preset": "custom", "tricks": "[smp]"},
+            "smp is not for task=classification: leave it out, or choose task=segmentation",
         ),
         ({"preset": "minimal", "parallel": "dp"}, "add -d preset=custom"),
     ],
     ids=repr,
 )
-def test_a_refused_answer_leaves_nothing_behind(
-    copied, bound, tmp_path, answers, sentence
-):
+def test_a_refused_answer_leaves_nothing_behind(copied, tmp_path, answers, sentence):
     with pytest.raises(ValueError, match=re.escape(sentence)):
-        copied({"project_name": "Leaves"} | answers, bound)
+        copied({"project_name": "Leaves"} | answers)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_real_command_refuses_an_answer(bound, tmp_path):
-    name = "--data=project_name=   "
-    command = [COPIER, "copy", "--defaults", name, bound, tmp_path / "project"]
-    result = call_any(*command)
+def test_the_real_command_refuses_an_answer(tmp_path):
+    options = ("--defaults", "--data=project_name=   ")
+    result = call_any(COPIER, "copy", *options, template_copy(), tmp_path / "project")
     assert result.returncode != 0
     assert "Give the project a name" in result.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.fixture(scope="module")
-def bound(tmp_path_factory):
-    """A template with tricks that are bound to others, as those of no release may be."""
-    template = tmp_path_factory.mktemp("bound")
-    (template / "template").mkdir()
-    questions = deepcopy(own_questions())
-    row = {"title": "A", "buys": "b", "group": "C", "source": "d"}
-    questions["catalogue"]["default"] |= {
-        "needy": row | {"title": "Needy", "needs": ["swa"]},
-        "lonely": row | {"title": "Lonely", "excludes": ["amp"]},
-        "shared": row | {"title": "Shared", "forms": ["ddp", "fsdp"]},
-        "other": row | {"title": "Other", "tasks": ["detection"]},
-    }
-    text = yaml.safe_dump(questions, sort_keys=False, allow_unicode=True)
-    (template / "copier.yml").write_text(text, encoding="utf-8")
-    listed = "_src_path: here\nchosen: {{ chosen | join(' ') }}\n"
-    path = template / "template" / "{{ _copier_conf.answers_file }}.jinja"
-    path.write_text(listed, encoding="utf-8")
-    return template
-
-
-@pytest.mark.parametrize("preset", ["everything", "recommended"])
-def test_everything_leaves_out_what_does_not_go_with_the_rest(copied, bound, preset):
-    _, recorded, _ = copied({"preset": preset}, bound)
-    needy = ["needy"] if preset == "everything" else []
-    assert sorted(recorded["chosen"].split()) == sorted([*tricks_of(preset), *needy])
 
 
 def test_every_module_that_python_has_is_refused_as_a_package_name():

@@ -107,39 +107,6 @@ def devices_hidden_from_inside(tree, text):
     yield from re.findall(r"environ\W+CUDA_VISIBLE_DEVICES", text)
 
 
-@wrong_form("loss = loss / accumulation_steps\nloss.backward()")
-def loss_divided_by_the_number_of_batches(tree, text):
-    for node in ast.walk(tree):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-            divisor = ast.unparse(node.right)
-            if "loss" in ast.unparse(node.left) and re.search(
-                r"accum|steps|^\d+$|^k$", divisor
-            ):
-                yield node
-
-
-@wrong_form("if (i + 1) % accumulation_steps == 0:\n    optimizer.step()")
-def last_window_dropped(tree, text):
-    """An update that depends on a remainder, which a short last window never has."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "%" in ast.unparse(node.test):
-            body = ast.Module(node.body, [])
-            for name in ("optimizer.step", "train_step", "scaler.step"):
-                yield from calls(body, name)
-            if any(isinstance(child, ast.Continue) for child in ast.walk(body)):
-                yield node
-
-
-@wrong_form("ids = map(id, head.parameters())\nbase = [p for p in all if id(p) in ids]")
-def iterator_of_ids(tree, text):
-    for call in calls(tree, "map"):
-        if ast.unparse(call.args[0]) == "id":
-            yield call
-    for call in calls(tree, "filter"):
-        if " id(" in ast.unparse(call.args[0]):
-            yield call
-
-
 @wrong_form("state = torch.load(path)")
 def bare_load(tree, text):
     for call in calls(tree, "torch.load"):
@@ -165,13 +132,6 @@ def one_seed_for_all_workers(tree, text):
         own = isinstance(seed.func.value, ast.Call)  # torch.Generator().manual_seed(0)
         if not seed.args or isinstance(seed.args[0], ast.Constant) and not own:
             yield seed
-
-
-@wrong_form("class D:\n    def __init__(self, p):\n        self.f = h5py.File(p)")
-def handle_opened_in_init(tree, text):
-    for function in functions(tree):
-        if function.name == "__init__":
-            yield from calls(function, "h5py.File")
 
 
 WAITS = ("synchronize", "sums.compute", "compute_since_log", "is_finite", "item")

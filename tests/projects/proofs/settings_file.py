@@ -37,13 +37,3 @@ def test_wrong_files_are_refused_by_name(
         path.write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match=f"settings from {path}: .*{cause}"):
         parse("--settings", path)
-
-
-@pytest.mark.parametrize("flags", [("--help",), ("--settings",)])
-def test_the_command_line_explains_the_file(
-    parse: Parse, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]
-) -> None:
-    with pytest.raises(SystemExit):
-        parse(*flags)
-    printed = capsys.readouterr()
-    assert "--settings" in printed.out + printed.err

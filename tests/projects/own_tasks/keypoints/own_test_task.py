@@ -1,22 +1,13 @@
 """The task: what is learned, measured and printed."""
 
-from pathlib import Path
-
 import pytest
 import torch
-from PIL import Image
 from torchvision.transforms import v2
 
-from leaf_diseases.data.own_data import PointFiles, draw_points
+from leaf_diseases.data.own_data import draw_points
 from leaf_diseases.settings import Settings
 from leaf_diseases.targets import parse_label
-from leaf_diseases.task import (
-    Criterion,
-    PredictionOptions,
-    Task,
-    centres,
-    derive,
-)
+from leaf_diseases.task import Criterion, PredictionOptions, Task, derive
 
 AT = ((3, 4), (5, 2))
 
@@ -57,17 +48,6 @@ def test_points_move_with_their_image() -> None:
     for _ in range(20):
         moved, target = v2.Compose(moves)(image, maps)
         assert torch.equal(moved[:2] > 0, target > 0)
-
-
-def test_points_of_files_are_in_the_pixels_of_each(tmp_path: Path) -> None:
-    files = [tmp_path / "small.png", tmp_path / "large.png"]
-    for file, size in zip(files, (8, 64)):
-        Image.new("RGB", (size + 4, size)).save(file)
-    images = PointFiles(files, [AT, ((40, 50), (9, 9))], ["green", "red"])
-    for (image, target), points in zip((images[0], images[1]), images.targets):
-        assert image.shape[1:] == target.shape[1:]
-        maps = target / target.sum(dim=(1, 2), keepdim=True)
-        torch.testing.assert_close(centres(maps[None]), torch.tensor([points]).float())
 
 
 def test_both_points_are_read() -> None:

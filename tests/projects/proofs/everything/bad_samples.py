@@ -1,7 +1,6 @@
 """Images that cannot be read, which a run leaves out."""
 
 from pathlib import Path
-from unittest.mock import Mock
 
 import convert
 import h5py
@@ -10,21 +9,7 @@ import train
 from leaf_diseases.data.datasets import DATASETS
 from leaf_diseases.data.own_images import FileImages
 from leaf_diseases.settings import Settings, replace
-from test_bad_samples import Photos, begin, listed, photos, whole
-
-
-@pytest.mark.parametrize("of", ["dataset", "transform"])
-def test_mistakes_are_no_unreadable_images(
-    photos: Settings, monkeypatch: pytest.MonkeyPatch, of: str
-) -> None:
-    run = begin(photos)
-    wrong = Mock(side_effect=OSError("a mistake"))
-    if of == "dataset":
-        monkeypatch.setattr(Photos, "__getitem__", wrong)
-    else:
-        run.train_loader.images.transform = wrong
-    with pytest.raises(OSError, match="a mistake"):
-        train.train_epoch(run)
+from test_bad_samples import listed, photos
 
 
 def test_in_hdf5_files_they_have_numbers(

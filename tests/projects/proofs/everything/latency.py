@@ -10,8 +10,8 @@ import torch
 from leaf_diseases.data.transforms import Preprocessing
 from leaf_diseases.errors import UserError
 from leaf_diseases.models import networks
-from test_latency import measure, weights
-from torch import Tensor, nn
+from test_latency import QUICK, measure, weights
+from torch import nn
 
 
 def test_each_size_is_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,14 +32,6 @@ def test_each_size_is_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
         measure(model, batch_sizes=(4,), seconds=0.01, compile=True)
 
 
-QUICK: dict[str, Any] = {
-    "batch_sizes": (1, 3),
-    "seconds": 0.01,
-    "warmup": 1,
-    "device": "cpu",
-}
-
-
 def test_models_without_weights_are_measured(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -54,9 +46,3 @@ def test_models_without_weights_are_measured(
     latency.main(latency.Arguments(model="resnet18", image_size=(8, 16), **QUICK))
     assert sizes == [("resnet18", 1000, 224, 224), ("resnet18", 1000, 8, 16)]
     assert "height 8, width 16" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("options", [{}, {"weights": "model.pt", "model": "cnn"}])
-def test_a_model_comes_from_one_place(options: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match="pass --weights of a run, or --model"):
-        latency.main(latency.Arguments(device="cpu", **options))

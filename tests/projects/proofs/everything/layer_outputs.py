@@ -4,13 +4,7 @@ import pytest
 import torch
 from leaf_diseases.errors import UserError
 from leaf_diseases.models.layer_outputs import mean_over_positions, record_outputs
-from test_layer_outputs import Network
-
-MAPS = (5, 8, 8)
-
-
-CALLED = {"conv": MAPS, "norm": MAPS, "relu": MAPS, "head": (2,), "softmax": (2,)}
-"""Layers with a tensor that has a row for each image."""
+from test_layer_outputs import CALLED, Network
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from fnmatch import fnmatchcase
 import pytest
 import torch
 import torchvision
+from leaf_diseases.models.networks import build_model
 from leaf_diseases.optim.layerwise import find_levels, parameter_blocks
-from small_world import narrow_cnn
+from small_world import narrow_cnn, rgb
 from torch import nn
 
 BLOCKS: dict[str, list[str]] = {
@@ -28,12 +29,31 @@ BLOCKS: dict[str, list[str]] = {
         "encoder.layers.encoder_layer_11.*|encoder.ln.*",
         "heads.*",
     ],
+    "timm:test_vit": [
+        "cls_token|reg_token|pos_embed|patch_embed.*|norm_pre.*",
+        *(f"blocks.{number}.*" for number in range(5)),
+        "blocks.5.*|norm.*",
+        "head.*",
+    ],
+    "timm:test_convnext": [
+        "stem.*",
+        "stages.0.blocks.0.*",
+        "stages.1.downsample.*|stages.1.blocks.0.*",
+        "stages.1.blocks.1.*",
+        "stages.2.downsample.*|stages.2.blocks.0.*",
+        *(f"stages.2.blocks.{number}.*" for number in (1, 2, 3)),
+        "stages.3.downsample.*|stages.3.blocks.0.*",
+        "stages.3.blocks.1.*",
+        "head.*",
+    ],
 }
 """The names of the weights of each block."""
 
 
 def build(name: str) -> nn.Module:
-    """Builds a model without data."""
+    """Builds a model, without data if it is not timm's."""
+    if name.startswith("timm:"):
+        return build_model(name, 6, rgb(32, 32))
     with torch.device("meta"):
         if name == "cnn":
             return narrow_cnn(6)
@@ -44,7 +64,9 @@ def build(name: str) -> nn.Module:
 def test_blocks_are_those_that_people_see(model: str) -> None:
     built = build(model)
     names = {weight: name for name, weight in built.named_parameters()}
-    blocks = parameter_blocks(built)
+    # timm names the blocks of its models.
+    find = find_levels if model.startswith("timm:") else parameter_blocks
+    blocks = find(built)
     for block, patterns in zip(blocks, BLOCKS[model], strict=True):
         for weight in block:
             matched = [fnmatchcase(names[weight], p) for p in patterns.split("|")]

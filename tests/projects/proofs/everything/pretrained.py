@@ -16,17 +16,18 @@ from leaf_diseases.errors import UserError
 from leaf_diseases.models.pretrained import load_fitting, read_torchvision
 from leaf_diseases.settings import Settings, replace
 from small_world import narrow_cnn
-from test_pretrained import begin, build_transformer, cache, file, refuse, state_of
+from test_pretrained import (
+    FILE,
+    PREPARED,
+    SMALLEST,
+    begin,
+    build_transformer,
+    cache,
+    file,
+    refuse,
+    state_of,
+)
 from torch import nn
-
-SMALL = "shufflenet_v2_x0_5"
-
-
-FILE = "shufflenetv2_x0.5-f707e7126e.pth"
-"""The smallest of torchvision's models, and its weights."""
-
-
-PREPARED = Preprocessing((12, 12), (9, 9), [0.1, 0.2, 0.3], [0.4, 0.5, 0.6], "bicubic")
 
 
 def test_downloads_of_other_bytes_are_refused(
@@ -37,7 +38,7 @@ def test_downloads_of_other_bytes_are_refused(
 
     monkeypatch.setattr(torch.hub, "urlopen", answer)
     with pytest.raises(UserError, match="invalid hash value") as refused:
-        read_torchvision(SMALL)
+        read_torchvision(SMALLEST)
     assert str(refused.value).startswith(
         f"cannot read or download https://download.pytorch.org/models/{FILE}: "
         f"check the network, or put the file at {cache / FILE} ("
@@ -49,7 +50,7 @@ def test_only_tensors_are_read_from_the_cache(cache: Path) -> None:
     """Any other object could run code when it is loaded."""
     torch.save({"fc.bias": Path()}, cache / FILE)
     with pytest.raises(UserError, match=r"cannot read or .*\(UnpicklingError: "):
-        read_torchvision(SMALL)
+        read_torchvision(SMALLEST)
 
 
 @pytest.mark.parametrize("name", ["googlenet", "inception_v3"])

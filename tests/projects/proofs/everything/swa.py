@@ -3,8 +3,8 @@
 import pytest
 import torch
 import train
-from leaf_diseases.optim.optimizer import highest_rate, set_rates
-from leaf_diseases.optim.swa import WeightAverage, anneal, update_statistics
+from leaf_diseases.optim.optimizer import set_rates
+from leaf_diseases.optim.swa import WeightAverage, anneal
 from leaf_diseases.processes import parallel
 from leaf_diseases.settings import Settings, replace
 from test_swa import settings

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -49,46 +48,6 @@ def test_batch_norm_of_its_own_class_is_frozen() -> None:
     model = build_model("timm:test_efficientnet", 5, rgb(32, 32))
     freeze(model, ["bn1.*"])
     assert frozen_norms(model) == [model.get_submodule("bn1")]
-
-
-@pytest.mark.parametrize(
-    ("name", "patterns"),
-    [
-        (
-            "test_vit",
-            [
-                "cls_token|reg_token|pos_embed|patch_embed.*|norm_pre.*",
-                *(f"blocks.{number}.*" for number in range(5)),
-                "blocks.5.*|norm.*",
-                "head.*",
-            ],
-        ),
-        (
-            "test_convnext",
-            [
-                "stem.*",
-                "stages.0.blocks.0.*",
-                "stages.1.downsample.*|stages.1.blocks.0.*",
-                "stages.1.blocks.1.*",
-                "stages.2.downsample.*|stages.2.blocks.0.*",
-                *(f"stages.2.blocks.{number}.*" for number in (1, 2, 3)),
-                "stages.3.downsample.*|stages.3.blocks.0.*",
-                "stages.3.blocks.1.*",
-                "head.*",
-            ],
-        ),
-    ],
-)
-def test_levels_are_its_blocks(name: str, patterns: list[str]) -> None:
-    model = build_model(f"timm:{name}", 6, rgb(32, 32))
-    names = {weight: name for name, weight in model.named_parameters()}
-    levels = find_levels(model)
-    for level, pattern in zip(levels, patterns, strict=True):
-        for weight in level:
-            matched = [fnmatchcase(names[weight], p) for p in pattern.split("|")]
-            assert any(matched), (names[weight], pattern)
-    found = [id(weight) for level in levels for weight in level]
-    assert sorted(found) == sorted(id(weight) for weight in names)
 
 
 @pytest.mark.parametrize("name", ["test_efficientnet", "vit_tiny_patch16_224"])
