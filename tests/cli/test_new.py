@@ -80,7 +80,9 @@ class TestNew:
     def test_the_trick_uv_installs_by_uv(self, tmp_path):
         output = run("new", tmp_path / "leaves", "--preset=minimal", "--with=uv")
         lines = [line.strip() for line in output.splitlines()]
-        begin = lines.index("uv sync --extra cpu --extra dev    # or cu126, cu130, rocm")
+        begin = lines.index(
+            "uv sync --extra cpu --extra dev    # or cu126, cu130, rocm"
+        )
         assert lines[begin + 1 :] == ["source .venv/bin/activate", "python train.py"]
         assert "pip" not in output
 
