@@ -302,7 +302,11 @@ def print_next_steps(
         print(f"    cd {shlex.quote(folder)}")
     commands, about_git = first_commit(dest)
     print(f"    {commands}")
-    print('    pip install -e ".[dev]"')
+    if "uv" in rendering.tricks:
+        print("    uv sync --extra cpu --extra dev    # or cu126, cu130, rocm")
+        print("    source .venv/bin/activate")
+    else:
+        print('    pip install -e ".[dev]"')
     print("    python train.py")
     advice = rendering.questions.advice(rendering.tricks)
     notes = []
@@ -313,7 +317,7 @@ def print_next_steps(
         )
     if "pyproject.toml" in kept:
         notes.append(
-            "add what it depends on to your pyproject.toml, before pip install"
+            "add what it depends on to your pyproject.toml, before you install it"
         )
     notes += [*filter(None, [about_git]), *advice, *rendering.notes]
     for note in notes:

@@ -77,6 +77,15 @@ class TestNew:
         names = {trick.name for trick in TRICKS}
         assert {*re.findall(r"`(\w+)`", row)} & names == missing
 
+    def test_the_trick_uv_installs_by_uv(self, tmp_path):
+        output = run("new", tmp_path / "leaves", "--preset=minimal", "--with=uv")
+        lines = [line.strip() for line in output.splitlines()]
+        begin = lines.index(
+            "uv sync --extra cpu --extra dev    # or cu126, cu130, rocm"
+        )
+        assert lines[begin + 1 :] == ["source .venv/bin/activate", "python train.py"]
+        assert "pip" not in output
+
     def test_an_empty_folder_is_filled(self, tmp_path, fresh, monkeypatch):
         """Also where a link leads to it."""
         (tmp_path / "disk").mkdir()

@@ -21,20 +21,25 @@ DIFF = (
     *("--src-prefix=a/", "--dst-prefix=b/"),
 )
 """Patches that `git apply` reads, whatever the user has configured."""
+UNCOMMITTED = "fatal: not a git repository (or any", "fatal: ambiguous argument 'HEAD'"
+"""Beginnings of git's messages where there is no repository, or no commit."""
 
 
 def describe_code() -> tuple[str | None, str, bytes]:
     """Returns the commit, the place of the project in its repository, and a patch.
 
-    The patch has the changes since the commit, and small new files. If git cannot read
-    them, the commit is None, and the cause is printed.
+    The patch has the changes since the commit, and small new files. Without a commit, or
+    if git cannot read them, the commit is None, and a line is printed.
     """
     try:
         return read_code()
     except (OSError, subprocess.CalledProcessError) as error:
         cause = explain(error)
-        print(f"provenance without code: make a commit of git first ({cause})")
-        return None, "", b""
+    missing, remedy = "git cannot read the code", f"repair git ({cause})"
+    if cause.startswith(UNCOMMITTED):
+        missing, remedy = "no commit of git", "run git init, git add -A and git commit"
+    print(f"{missing}, so repeat.py cannot train again: before the next run, {remedy}")
+    return None, "", b""
 
 
 def read_code(since: str = "HEAD") -> tuple[str, str, bytes]:
@@ -43,18 +48,14 @@ def read_code(since: str = "HEAD") -> tuple[str, str, bytes]:
     commit, place, index, _ = os.fsdecode(git("rev-parse", *names)).split("\n")
     new = git("ls-files", "--others", "--exclude-standard", "-z").split(b"\0")[:-1]
     small = [name for name in new if is_small_code(PROJECT / os.fsdecode(name))]
-    left = {*new} - {*small}
-    if since == "HEAD" and left:
-        print(
-            f"provenance without {len(left):,} new files, such as "
-            f"{os.fsdecode(min(left))}: only .py and .toml of up to 1 MB are saved"
-        )
     with tempfile.TemporaryDirectory() as directory:
         # In a copy of git's index, so that the repository stays as it is. By the time of
         # the index, git knows which files may have changed in the same second.
         aside = Path(directory) / "index"
         shutil.copy2(PROJECT / index, aside)
-        # Also those of `git update-index --assume-unchanged`.
+        # Also those of `git update-index --skip-worktree` and `--assume-unchanged`.
+        unskip = "update-index", "--no-skip-worktree", "-z", "--stdin"
+        git(*unskip, index=aside, given=b"\0".join(skipped_files()))
         git("update-index", "-q", "--unmerged", "--really-refresh", index=aside)
         if small:
             # By standard input, as there may be too many names for a command.
@@ -62,7 +63,20 @@ def read_code(since: str = "HEAD") -> tuple[str, str, bytes]:
             read = "--pathspec-from-file=-", "--pathspec-file-nul"
             git(*add, *read, index=aside, given=b"\0".join(small))
         patch = git(*DIFF, since, index=aside)
+    left = {*new} - {*small}
+    if since == "HEAD" and left:
+        print(
+            f"provenance without {len(left):,} new files, such as "
+            f"{os.fsdecode(min(left))}: only .py and .toml of up to 1 MB are saved"
+        )
     return commit, place, patch
+
+
+def skipped_files() -> list[bytes]:
+    """Returns the files with --skip-worktree. Those of a sparse checkout are missing."""
+    files = git("ls-files", "-t", "-z", ":/").split(b"\0")
+    names = [file[2:] for file in files if file.startswith(b"S ")]
+    return [name for name in names if os.path.lexists(PROJECT / os.fsdecode(name))]
 
 
 def is_small_code(path: Path) -> bool:
@@ -73,6 +87,7 @@ def is_small_code(path: Path) -> bool:
 def git(*arguments: str, index: Path | None = None, given: bytes = b"") -> bytes:
     """Runs git in the project, and returns what it prints."""
     environment = {k: value for k, value in os.environ.items() if k not in OF_HOOKS}
+    environment["LC_ALL"] = "C"  # UNCOMMITTED is in English.
     if index is not None:
         environment["GIT_INDEX_FILE"] = str(index)
     return subprocess.run(

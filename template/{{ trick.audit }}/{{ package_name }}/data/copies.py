@@ -4,13 +4,17 @@ https://www.hackerfactor.com/blog/index.php?/archives/432-Looks-Like-It.html
 As `phash` of https://github.com/JohannesBuchner/imagehash, of pictures resized faster.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from tqdm import tqdm
+
+Step = TypeVar("Step")
 
 SIDE = 32
 """Height and width of the small grey pictures."""
@@ -27,6 +31,11 @@ STAGES = (
 """Shares of a side that are cut off to align two pictures, and the largest difference."""
 LEAST_DETAIL = 4.0
 """Least difference of neighbouring pixels, of 255: JPEG changes even areas by 1."""
+
+
+def progress(steps: Sequence[Step], name: str) -> Iterable[Step]:
+    """Shows a progress bar on a terminal, if the steps take longer than a second."""
+    return tqdm(steps, name, leave=False, delay=1, disable=None)
 
 
 def cuts(*shares: float) -> list[tuple[float, float]]:
@@ -54,7 +63,7 @@ def hash_pictures(pictures: np.ndarray) -> np.ndarray:
     cosines = torch.cos(torch.pi / SIDE * orders.unsqueeze(1) * pixels)
     basis = (cosines @ resampling(cuts(0.03))).flatten(0, 1)
     hashes = [np.zeros((0, 10), np.uint64)]
-    for start in range(0, len(pictures), 4096):
+    for start in progress(range(0, len(pictures), 4096), "hash"):
         part = torch.from_numpy(pictures[start : start + 4096].copy())
         found = (basis @ part.double() @ basis.T).unflatten(1, (4, 8))
         found = found.unflatten(3, (4, 8))
@@ -82,7 +91,8 @@ def find_candidates(queries: np.ndarray, hashes: np.ndarray) -> tuple[np.ndarray
         own = own[order]
         ends = np.bincount((own >> np.uint64(48)).astype(np.int64), minlength=2**16)
         ends = np.append(0, ends.cumsum())
-        for column in range(queries.shape[1]):
+        name = f"compare, band {shift // 16 + 1} of 4"
+        for column in progress(range(queries.shape[1]), name):
             query = queries[:, column]
             query = query << shift | query >> np.uint64(64) - shift
             band = (query >> np.uint64(48)).astype(np.int64)
@@ -116,7 +126,8 @@ def confirm(
     for shares, limit in STAGES:
         matrices = resampling(cuts(*shares)).float().flatten(0, 1)
         found = [torch.zeros(0)]
-        for rows in np.array_split(pairs, len(pairs) * len(matrices) ** 2 // 2**22 + 1):
+        count = len(pairs) * len(matrices) ** 2 // 2**22 + 1
+        for rows in progress(np.array_split(pairs, count), "align"):
             first = torch.from_numpy(pictures[rows[:, 0]]).float()
             second = torch.from_numpy(others[rows[:, 1]]).float()
             both = align(first, second, matrices), align(second, first, matrices)
