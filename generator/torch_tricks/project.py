@@ -14,12 +14,12 @@ from torch_tricks.errors import Refusal
 from torch_tricks.git import (
     Entry,
     GitError,
-    Scratch,
     Tree,
     check_not_bare,
     git,
     git_bytes,
     nul_separated,
+    read_index,
 )
 from torch_tricks.questions import ABOUT_THE_PROJECT, LIST
 from torch_tricks.template import ANSWERS_FILE, Rendering, read_answers, render
@@ -220,16 +220,15 @@ class Project:
         """Path from the root of the repository to the project: empty, or ending in /."""
         return self.git("rev-parse", "--show-prefix")
 
-    def committed(self, scratch: Scratch) -> Tree:
-        """Returns the committed files of the project, from a scratch repository."""
-        prefix = self.prefix.rstrip("/")
-        return scratch.files(self.git("rev-parse", f"HEAD:{prefix}"))
+    def committed(self) -> Tree:
+        """Returns the committed files of the project."""
+        listing = git_bytes("ls-tree", "-r", "-z", "HEAD", cwd=self.directory)
+        entries = (line.split("\t", 1) for line in nul_separated(listing))
+        return {path: Entry(*about.split()[::2]) for about, path in entries}
 
     def staged(self) -> Tree:
         """Returns the project's files in git's index."""
-        listing = git_bytes("ls-files", "--stage", "-z", cwd=self.directory)
-        entries = (line.split("\t", 1) for line in nul_separated(listing))
-        return {path: Entry(*about.split()[:2]) for about, path in entries}
+        return {path: entry for path, _, entry in read_index(cwd=self.directory)}
 
     @property
     def undo_command(self) -> str:

@@ -152,10 +152,10 @@ def show_trick(word: str, directory: Path, as_json: bool) -> None:
             for take, leave in (([], [found]), ([word], []))
         )
         text = section(with_it, trick)
-        for rendering in (without, with_it):
-            (rendering.directory / ANSWERS_FILE).unlink(missing_ok=True)
         scratch = Scratch(aside)
         before, after = (scratch.add_directory(r.directory) for r in (without, with_it))
+        for tree in (before, after):
+            tree.pop(ANSWERS_FILE, None)
         diff = scratch.diff(before, after, color=colored() and not as_json)
     if as_json:
         chosen = None if project is None else base.tricks
