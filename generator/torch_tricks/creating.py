@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir, mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from torch_tricks import preview
@@ -90,33 +90,36 @@ def create(
         check_is_free(dest)
     source, version = choose_template(template, ref)
     is_own = not (template or ref) and version != AS_IT_STANDS
-    with scratch_for(dest) as scratch:
 
-        def attempt(answers: Mapping[str, Any], **options: Any) -> Rendering:
-            # In a folder of that name, which is the default name of the project.
-            directory = Path(mkdtemp(dir=scratch)) / (dest.name or "project")
-            if not is_own:
-                return render(source, version, directory, answers, **options)
-            # The built-in template needs neither network nor git.
-            if asked := options.pop("ask", ()):
-                known = ask_own(directory, answers, asked)
-                names = {*answers, *asked}.intersection(known)
-                answers = {name: known[name] for name in names}
-            return preview.render_own(directory, answers, **options)
+    def attempt(place: str, answers: Mapping[str, Any], **options: Any) -> Rendering:
+        # In a folder of that name, which is the default name of the project.
+        directory = Path(mkdtemp(dir=place)) / (dest.name or "project")
+        if not is_own:
+            return render(source, version, directory, answers, **options)
+        # The built-in template needs neither network nor git.
+        if asked := options.pop("ask", ()):
+            known = ask_own(directory, answers, asked)
+            names = {*answers, *asked}.intersection(known)
+            answers = {name: known[name] for name in names}
+        return preview.render_own(directory, answers, **options)
 
+    with TemporaryDirectory(prefix="torch-tricks-") as scratch:
         asked = request.to_ask if ask else set()
-        first = attempt({}, ask=asked, files=False)
-        questions = first.questions
+        known = attempt(scratch, {}, ask=asked, files=False)
+        questions = known.questions
         answers, take, leave = request.read(questions)
         # Older templates have no task.
-        asked = (asked | {"project_name", "preset"}) & first.answers.keys()
-        answers = {name: first.answers[name] for name in asked} | answers
+        asked = (asked | {"project_name", "preset"}) & known.answers.keys()
+        answers = {name: known.answers[name] for name in asked} | answers
         choose = ask and answers["preset"] == "custom" and not (take or leave)
-        open_questions = questions.asked.keys() - answers.keys()
-        rendering = attempt(answers, ask=open_questions if choose else ())
-        tricks = questions.changed(rendering.answers, take, leave)
-        if any(rendering.answers[name] != value for name, value in tricks.items()):
-            rendering = attempt(answers | {"preset": "custom"} | tricks)
+        asked = questions.asked.keys() - answers.keys() if choose else set()
+        known = attempt(scratch, answers, ask=asked, files=False)
+        answers |= {name: known.answers[name] for name in asked}
+        tricks = questions.changed(known.answers, take, leave)
+        if any(known.answers[name] != value for name, value in tricks.items()):
+            answers |= {"preset": "custom"} | tricks
+    with scratch_beside(dest) as scratch:
+        rendering = attempt(scratch, answers)
         dependencies = rendering.dependencies
         kept = keep_own_files(rendering.directory, dest) if beside else []
         move_into_place(rendering.directory, dest)
@@ -197,54 +200,44 @@ def list_some(names: Sequence[str]) -> str:
 
 
 @contextmanager
-def scratch_for(dest: Path) -> Iterator[str]:
-    """Provides a temporary folder; errors name the destination instead."""
-    place = gettempdir()
-    try:
-        with TemporaryDirectory(prefix="torch-tricks-") as scratch:
-            yield scratch
-    except OSError as error:
-        if not str(error.filename).startswith(place):
-            raise
-        raise Refusal(
-            f"{dest} cannot be made, as temporary files cannot be written ({error.strerror}): "
-            f"make room in {place}, or set TMPDIR to another folder"
-        ) from error
-
-
-def move_into_place(directory: Path, dest: Path) -> None:
-    """Moves a project to a new path or into a folder, completely or not at all.
-
-    An existing folder is kept: it may be a link, another disk, or the folder of a shell.
+def scratch_beside(dest: Path) -> Iterator[str]:
+    """Provides a temporary folder on the disk of a new project; a failure leaves nothing behind.
 
     Raises:
         Refusal: the project cannot be written.
     """
     home = dest if dest.is_dir() else dest.parent
     made = [path for path in (home, *home.parents) if not path.exists()]
-    moved: list[Path] = []
     try:
         home.mkdir(parents=True, exist_ok=True)
-        # A move from another disk is not atomic: the project is copied beside its place first.
-        with TemporaryDirectory(prefix=".torch-tricks-", dir=home) as beside:
-            copy = Path(shutil.move(directory, beside))
-            if home != dest:
-                os.replace(copy, dest)
-                return
-            move_beside(copy, dest, moved)
+        with TemporaryDirectory(prefix=".torch-tricks-", dir=home) as scratch:
+            yield scratch
     except BaseException as error:
-        for path in moved:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
         for folder in made:
             with suppress(OSError):
                 folder.rmdir()
         if isinstance(error, OSError):
-            # shutil raises one error for all files that cannot be copied.
-            reasons = re.findall(r"\[Errno \d+\] ([^:]+)", str(error))
+            reason = error.strerror or error
             raise Refusal(
-                f"{dest} cannot be made ({reasons[0] if reasons else error}): choose another "
-                "folder"
+                f"{dest} cannot be made ({reason}): choose another folder"
             ) from error
+        raise
+
+
+def move_into_place(directory: Path, dest: Path) -> None:
+    """Moves a project to a new path or into a folder, completely or not at all.
+
+    An existing folder is kept: it may be a link, another disk, or the folder of a shell.
+    """
+    if not dest.is_dir():
+        os.replace(directory, dest)
+        return
+    moved: list[Path] = []
+    try:
+        move_beside(directory, dest, moved)
+    except BaseException:
+        for path in moved:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
         raise
 
 
