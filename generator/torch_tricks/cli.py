@@ -78,13 +78,9 @@ app = typer.Typer(
 def print_version(wanted: bool) -> None:
     """Prints the version of torch-tricks, and exits."""
     if wanted:
-        from importlib.metadata import PackageNotFoundError, version
+        from importlib.metadata import version
 
-        try:
-            number = version("torch-tricks")
-        except PackageNotFoundError:
-            number = f"in {Path(__file__).parent}, not installed"
-        print(f"torch-tricks {number}")
+        print(f"torch-tricks {version('torch-tricks')}")
         raise typer.Exit
 
 
@@ -108,22 +104,9 @@ def main(
 
 def complete_tricks(incomplete: str) -> list[tuple[str, str]]:
     """Completes the name of a trick, or of the last in a list with commas."""
-    listed, comma, last = incomplete.rpartition(",")
-    return [
-        (listed + comma + trick.name, trick.buys)
-        for trick in own_catalogue().values()
-        if trick.name.startswith(last)
-    ]
-
-
-def complete_presets(incomplete: str) -> list[str]:
-    presets = ("recommended", "minimal", "everything", "custom")
-    return [preset for preset in presets if preset.startswith(incomplete)]
-
-
-def complete_tasks(incomplete: str) -> list[str]:
-    tasks = choices_of(own_questions()["task"])
-    return [task for task in tasks if task.startswith(incomplete)]
+    listed, comma, _ = incomplete.rpartition(",")
+    tricks = own_catalogue().values()
+    return [(f"{listed}{comma}{trick.name}", trick.buys) for trick in tricks]
 
 
 Where = Annotated[
@@ -165,7 +148,7 @@ Task = Annotated[
     typer.Option(
         metavar="TASK",
         help="classification, multilabel, regression or segmentation.",
-        autocompletion=complete_tasks,
+        autocompletion=lambda: choices_of(own_questions()["task"]),
     ),
 ]
 Preset = Annotated[
@@ -173,7 +156,7 @@ Preset = Annotated[
     typer.Option(
         metavar="PRESET",
         help="recommended, minimal, everything or custom.",
-        autocompletion=complete_presets,
+        autocompletion=lambda: choices_of(own_questions()["preset"]),
     ),
 ]
 HERE = Path()
