@@ -386,17 +386,10 @@ def _has_own_answers(ours: bytes, base: bytes, new: bytes) -> bool:
     style, which formatters of YAML change.
     """
     own, *rendered = (
-        {
-            *re.findall(rb"(?<!\S)#[^'\"\n]*\b", content),
-            *(
-                (name, str(answer))
-                for name, answer in read_answers(content or b"{}").items()
-            ),
-        }
+        {*re.findall(rb"(?<!\S)#[^'\"\n]*\b", content), *read_answers(content or b"{}")}
         for content in (ours, base, new)
     )
-    computed = ("_commit", "_src_path", "package_name")
-    return any(each[0] not in computed for each in own.difference(*rendered))
+    return bool(own.difference(*rendered))
 
 
 def _missing(
