@@ -130,18 +130,25 @@ def quoted(path: Path) -> str:
     return f'"{escaped}"'
 
 
-def nul_separated(output: bytes) -> list[str]:
-    """Splits the output of git with -z."""
+def git_names(command: str, *arguments: str, **options: Any) -> list[str]:
+    """Runs git like `run_git`, with -z; returns the names or lines of the output."""
+    output = git_bytes(command, "-z", *arguments, **options)
     return [os.fsdecode(part) for part in output.split(b"\0") if part]
 
 
 def read_index(**options: Any) -> Iterator[tuple[str, int, Entry]]:
     """Yields the path and stage of each entry in an index."""
-    listing = git_bytes("ls-files", "--stage", "-z", **options)
-    for line in nul_separated(listing):
+    for line in git_names("ls-files", "--stage", **options):
         about, path = line.split("\t", 1)
         mode, oid, stage = about.split()
         yield path, int(stage), Entry(mode, oid)
+
+
+def read_tree(commit: str, *paths: str, **options: Any) -> Tree:
+    """Returns the files of a commit, below the current folder."""
+    lines = git_names("ls-tree", "-r", commit, "--", *paths, **options)
+    entries = (line.split("\t", 1) for line in lines)
+    return {path: Entry(*about.split()[::2]) for about, path in entries}
 
 
 def check_not_bare(folder: Path) -> None:
@@ -264,9 +271,9 @@ class Scratch:
         """Returns the renamed files of a change: old path to new path."""
         if before.keys() <= after.keys():
             return {}
-        command = ("diff-tree", "-r", "-z", "-M", "--diff-filter=R", "--name-status")
+        command = ("diff-tree", "-r", "-M", "--diff-filter=R", "--name-status")
         trees = (self._make_tree(before), self._make_tree(after))
-        parts = nul_separated(git_bytes(*command, *trees, env=self.env))
+        parts = git_names(*command, *trees, env=self.env)
         return dict(zip(parts[1::3], parts[2::3], strict=True))
 
     def merge(
