@@ -101,7 +101,8 @@ def create(
             known = ask_own(directory, answers, asked)
             names = {*answers, *asked}.intersection(known)
             answers = {name: known[name] for name in names}
-        return preview.render_own(directory, answers, **options)
+        own = preview.own_version()
+        return preview.render(own, source, directory, answers, new=True, **options)
 
     with TemporaryDirectory(prefix="torch-tricks-") as scratch:
         asked = request.to_ask if ask else set()

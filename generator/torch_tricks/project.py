@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -142,11 +143,11 @@ class Project:
             wanted = version or self.version
             known = preview.read_version(self.source, wanted, self.directory, scratch)
             given = self.recorded | data
-            found = known and preview.render_recorded(
-                known, self.source, directory, given, files
-            )
-            if found:
-                return found
+            with suppress(*preview.UNFIT):
+                if known:
+                    return preview.render(
+                        known, self.source, directory, given, files=files
+                    )
         (directory / ANSWERS_FILE).write_bytes(self.answers_file)
         rendering = render(
             self.source,

@@ -138,7 +138,8 @@ def show_trick(word: str, directory: Path, as_json: bool) -> None:
             if project is not None:
                 return project.render(aside, data, files=files)
             directory = Path(mkdtemp(dir=aside))
-            return preview.render_own(directory, SAMPLE | data, files)
+            own, given = preview.own_version(), SAMPLE | data
+            return preview.render(own, "", directory, given, new=True, files=files)
 
         base = rendered({}, files=False)
         [found] = base.questions.find([word])

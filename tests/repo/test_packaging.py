@@ -19,10 +19,11 @@ from rendering import PACKAGE, render, render_files
 from subsets import ROOT, everything
 from torch_tricks import template
 from torch_tricks.catalogue import own_catalogue
-from torch_tricks.preview import own_version, reserved_names
+from torch_tricks.preview import own_version
 from torch_tricks.template import PUBLISHED
 from updating import read_files, recorded_answers
 from versions import git
+from write_page import reserved_names
 
 OF_MODULE = {
     "PIL": "pillow",
