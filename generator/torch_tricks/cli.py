@@ -123,7 +123,6 @@ Names = Annotated[
         metavar="TRICK",
         help="Names of tricks, or NAME=CHOICE where a trick has choices; or a list with commas.",
         autocompletion=complete_tricks,
-        show_default=False,
     ),
 ]
 Data = Annotated[
@@ -182,9 +181,7 @@ def examples(*commands: str) -> str:
 def new(
     dest: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="DEST", help="The new folder of the project.", show_default=False
-        ),
+        typer.Argument(metavar="DEST", help="The new folder of the project."),
     ] = None,
     here: Annotated[
         bool,
@@ -277,7 +274,6 @@ def show(
             metavar="TRICK",
             help="Name of a trick, or NAME=CHOICE where it has choices.",
             autocompletion=complete_tricks,
-            show_default=False,
         ),
     ],
     project: Where = HERE,
@@ -344,7 +340,6 @@ def measure_(
             metavar="TRICK,...",
             help="Tricks to add, or to leave out if they are in: each alone, and all together.",
             autocompletion=complete_tricks,
-            show_default=False,
         ),
     ],
     flags: Annotated[
@@ -352,7 +347,6 @@ def measure_(
         typer.Argument(
             metavar="[TRICK...] [-- FLAGS]",
             help="More tricks, and flags of train.py.",
-            show_default=False,
         ),
     ] = None,
     repeats: Annotated[

@@ -22,7 +22,7 @@ from torch_tricks.template import (
     ask_own,
     default_source,
     find_version,
-    is_repository,
+    git_address,
     newest_of,
     released_versions,
     render,
@@ -134,7 +134,7 @@ def choose_template(template: str, ref: str) -> tuple[str, str | None]:
         # An update would resolve a relative path from within the project.
         path = Path(template).expanduser()
         source = str(path.absolute()) if path.exists() else template
-    if template and not is_repository(source) and Path(source).is_dir() and not ref:
+    if template and not ref and Path(source).is_dir() and git_address(source) is None:
         return source, None
     if template or ref:
         released = released_versions(source)

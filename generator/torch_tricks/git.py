@@ -30,6 +30,14 @@ USAGE = 129
 FAULTS = ("fatal: ", "error: ")
 """Beginning of git's line with the cause of a failure."""
 
+ISOLATED = {
+    "GIT_CONFIG_COUNT": "0",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+}
+"""Environment of git without the user's configuration."""
+
 IDENTITY = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
@@ -191,11 +199,9 @@ class Scratch:
         self.worktree.mkdir(parents=True)
         self.env = {
             **IDENTITY,
+            **ISOLATED,
             "GIT_DIR": str(self.repository),
             "GIT_WORK_TREE": str(self.worktree),
-            "GIT_CONFIG_COUNT": "0",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_ATTR_NOSYSTEM": "1",
             "GIT_LITERAL_PATHSPECS": "1",
             "HOME": str(self.directory),

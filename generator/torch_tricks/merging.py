@@ -414,7 +414,6 @@ def _missing(
         module: (path, place)
         for path, place in places.items()
         if path.endswith(".py")
-        and (path != place or place not in trees[OURS].keys() & trees[THEIRS].keys())
         for module in (_modules(path)[0], _modules(place)[0])
         if module not in present
     }

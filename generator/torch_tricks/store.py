@@ -5,7 +5,6 @@ untrusted, and make git run programs.
 """
 
 import hashlib
-import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,21 +13,13 @@ from tempfile import mkdtemp
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from torch_tricks.git import git, git_bytes, quoted, read_tree
+from torch_tricks.git import ISOLATED, git, git_bytes, quoted, read_tree
 
 HUBS = {"gh:": "https://github.com/", "gl:": "https://gitlab.com/"}
 """Copier's short addresses of hubs."""
 
 REMOTE = ("git@", "git://", "git+", *HUBS.values())
 """Prefixes of other git addresses."""
-
-ISOLATED = {
-    "GIT_CONFIG_COUNT": "0",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_NO_LAZY_FETCH": "1",
-}
-"""Environment of git without the user's configuration."""
 
 TAGS = "+refs/tags/*:refs/tags/*"
 BRANCHES = "+refs/heads/*:refs/heads/*"

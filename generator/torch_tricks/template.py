@@ -140,7 +140,7 @@ def render(
     """
     # Without git, Copier would treat any template as a plain folder.
     git("--version")
-    if project and not is_repository(source, project):
+    if project and git_address(source, project) is None:
         # As above: Copier would use the folder as it is for any version.
         raise Refusal(_not_reached(f"{source} is no git repository", project))
     if version in (None, AS_IT_STANDS):
@@ -220,14 +220,14 @@ def _run_copier(
     from yaml import YAMLError
 
     here = project or Path.cwd()
-    # The rendering must have the line endings of committed files.
-    added = _without_conversion_of_line_endings() if project else {}
+    # As `git -c`: a rendering has the line endings of committed files.
+    setting = {"GIT_CONFIG_PARAMETERS": "'core.autocrlf=false'"}
     try:
         # Plumbum, which runs git for Copier, has its own directory and environment.
         with (
             chdir(here),
             local.cwd(here),
-            local.env(**os.environ | added),
+            local.env(**os.environ | setting),
             warnings.catch_warnings(record=True) as caught,
         ):
             warnings.simplefilter("always")
@@ -272,16 +272,6 @@ def _not_reached(why: str, project: Path | None) -> str:
         f"the template, or this version of it, cannot be had ({why}): check the network, and "
         f"{where}"
     )
-
-
-def _without_conversion_of_line_endings() -> dict[str, str]:
-    """Returns environment variables that add this setting to git's configuration."""
-    count = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
-    return {
-        "GIT_CONFIG_COUNT": str(count + 1),
-        f"GIT_CONFIG_KEY_{count}": "core.autocrlf",
-        f"GIT_CONFIG_VALUE_{count}": "false",
-    }
 
 
 AS_IT_STANDS = "HEAD"
@@ -329,7 +319,7 @@ def released_versions(source: str, project: Path | None = None) -> list[str]:
     Raises:
         Refusal: the template cannot be reached.
     """
-    url = _address(source, project) or source
+    url = git_address(source, project) or source
     try:
         listing = git("ls-remote", "--tags", "--refs", "--", url, cwd=project)
     except GitError as error:
@@ -348,12 +338,7 @@ def released_versions(source: str, project: Path | None = None) -> list[str]:
     return sorted(released, key=lambda tag: releases[tag])
 
 
-def is_repository(source: str, project: Path | None = None) -> bool:
-    """Returns whether a template is in git. Any address counts, without access."""
-    return _address(source, project) is not None
-
-
-def _address(source: str, project: Path | None) -> str | None:
+def git_address(source: str, project: Path | None = None) -> str | None:
     """Returns the git address of a template; None for a folder outside of git.
 
     Raises:
