@@ -75,29 +75,19 @@ app = typer.Typer(
 )
 
 
-def print_version(wanted: bool) -> None:
-    """Prints the version of torch-tricks, and exits."""
-    if wanted:
-        from importlib.metadata import version
-
-        print(f"torch-tricks {version('torch-tricks')}")
-        raise typer.Exit
-
-
 @app.callback(invoke_without_command=True)
 def main(
     context: typer.Context,
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=print_version,
-            is_eager=True,
-            help="Print the version of torch-tricks.",
-        ),
+        bool, typer.Option("--version", help="Print the version of torch-tricks.")
     ] = False,
 ) -> None:
     """PyTorch training projects with exactly the tricks that you choose."""
+    if version:
+        from importlib import metadata
+
+        print(f"torch-tricks {metadata.version('torch-tricks')}")
+        raise typer.Exit
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -161,6 +151,13 @@ Preset = Annotated[
 HERE = Path()
 
 
+def trick_list(flag: str, help: str) -> Any:
+    """Returns an option for lists of tricks."""
+    return typer.Option(
+        flag, metavar="TRICK,...", help=help, autocompletion=complete_tricks
+    )
+
+
 def print_as_json(shape: str) -> Any:
     """Returns the option --json; docs/command-line.md explains the shape."""
     return typer.Option("--json", help=f"Print JSON: {shape}.")
@@ -190,22 +187,10 @@ def new(
     task: Task = "",
     preset: Preset = "",
     take: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--with",
-            metavar="TRICK,...",
-            help="Tricks to add to the preset.",
-            autocompletion=complete_tricks,
-        ),
+        list[str] | None, trick_list("--with", "Tricks to add to the preset.")
     ] = None,
     leave: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--without",
-            metavar="TRICK,...",
-            help="Tricks to leave out of the preset.",
-            autocompletion=complete_tricks,
-        ),
+        list[str] | None, trick_list("--without", "Tricks to leave out of the preset.")
     ] = None,
     name: Annotated[
         str,
