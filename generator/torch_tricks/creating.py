@@ -14,6 +14,7 @@ from typing import Any
 from torch_tricks import preview
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, git, run_git
+from torch_tricks.project import is_free_for_folder, parents
 from torch_tricks.questions import ABOUT_THE_PROJECT, TASK, Questions
 from torch_tricks.template import (
     ANSWERS_FILE,
@@ -96,7 +97,7 @@ def create(
         directory = Path(mkdtemp(dir=place)) / (dest.name or "project")
         if not is_own:
             return render(source, version, directory, answers, **options)
-        # The built-in template needs neither network nor git.
+        # The built-in template needs no network.
         if asked := options.pop("ask", ()):
             known = ask_own(directory, answers, asked)
             names = {*answers, *asked}.intersection(known)
@@ -166,16 +167,11 @@ def keep_own_files(directory: Path, dest: Path) -> list[str]:
     """
     kept, in_the_way = [], []
     for path in sorted(each for each in directory.rglob("*") if each.is_file()):
-        name = str(path.relative_to(directory))
+        name = path.relative_to(directory).as_posix()
         place = dest / name
         if not os.path.lexists(place):
             # A link may lead elsewhere, and a file has nothing below it.
-            parents = [each for each in place.parents if each.is_relative_to(dest)][:-1]
-            in_the_way += [
-                os.path.relpath(each, dest)
-                for each in parents
-                if os.path.lexists(each) and (each.is_symlink() or not each.is_dir())
-            ]
+            in_the_way += [f for f in parents(name) if not is_free_for_folder(dest / f)]
         elif place.name == ANSWERS_FILE:
             raise Refusal(
                 f"{dest} is a project already: torch-tricks add or update changes it"
@@ -274,11 +270,9 @@ def first_commit(dest: Path) -> tuple[str, str]:
         ignored = True
     if ignored:
         return 'git init && git add -A && git commit -m "Start"', ""
-    if not top:
-        return 'git add -A && git commit -m "Start"', ""
     place = os.path.normpath(dest / top)
     note = f"the project is in the repository of {place}: for one of its own, run git init first"
-    return 'git add . && git commit -m "Start" .', note
+    return 'git add . && git commit -m "Start" .', note if top else ""
 
 
 def print_next_steps(
