@@ -160,32 +160,27 @@ def plan_update(project: Project, scratch: Scratch, base: Path, new: Path) -> Pl
         OURS: project.committed(),
         THEIRS: scratch.add_directory(new),
     }
-    name = project.answers_name
-    answers = {
-        stage: tree.pop(name if stage == OURS else ANSWERS_FILE)
-        for stage, tree in trees.items()
-    }
-    if _has_crlf(scratch.read(answers[OURS])):
-        answers[THEIRS] = _with_crlf(scratch, answers[THEIRS])
     moved = moved_folders(scratch, trees[BASE], trees[OURS])
     places = _places(trees[BASE].keys() | trees[THEIRS].keys(), moved)
+    places[ANSWERS_FILE] = name = project.answers_name
     for side in (BASE, THEIRS):
         trees[side] = {places[path]: entry for path, entry in trees[side].items()}
     by_owner = scratch.renames(trees[BASE], trees[OURS])
     by_template = scratch.renames(trees[BASE], trees[THEIRS])
     _follow_line_endings(scratch, trees, by_owner, by_template)
-    plan = Plan(project, scratch, dict(trees[OURS]), {}, followed=moved)
+    plan = Plan(project, scratch, trees[OURS], {}, followed=moved)
     merged = scratch.merge(trees[BASE], trees[OURS], trees[THEIRS])
     for path, stages in merged.items():
         if 0 in stages:
             plan.after[path] = stages[0]
         else:
             _decide(plan, path, stages, trees)
-    plan.before[name], plan.after[name] = answers[OURS], answers[THEIRS]
-    if _has_own_answers(
-        *(scratch.read(answers[stage]) for stage in (OURS, BASE, THEIRS))
-    ):
-        _keep_aside(plan, name, answers[OURS])
+    # Answers are not merged: the new ones have those of the owner.
+    plan.after[name] = trees[THEIRS][name]
+    plan.conflicts.pop(name, None)
+    versions = (trees[stage][name] for stage in (OURS, BASE, THEIRS))
+    if _has_own_answers(*map(scratch.read, versions)):
+        _keep_aside(plan, name, trees[OURS][name])
     _name_files(plan, by_owner, by_template)
     if plan.written or plan.removed:
         plan.missing = _missing(plan, trees, places, by_owner)
