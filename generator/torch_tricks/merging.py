@@ -106,15 +106,6 @@ class Plan:
         for path, (why, importer) in sorted(self.missing.items()):
             yield f"missing {seen(path)} ({why}; {seen(importer)} imports it)"
 
-    def diff(self, color: bool) -> str:
-        """Returns the change as a unified diff."""
-        changed = {*self.written, *self.removed}
-        before, after = (
-            {path: tree[path] for path in changed & tree.keys()}
-            for tree in (self.before, self.after)
-        )
-        return self.scratch.diff(before, after, color)
-
 
 @contextmanager
 def scratch_for(project: Project) -> Iterator[tuple[Scratch, Path]]:
