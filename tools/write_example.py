@@ -26,8 +26,7 @@ def write(directory: Path, version: str) -> list[str]:
     tasks = list(choices_of(own_questions()[TASK]))
     for task in tasks:
         given = {"project_name": "Leaf Diseases", TASK: task}
-        answers = preview.complete(template, given, new=directory / task)
-        preview.render(template, PUBLISHED, directory / task, answers)
+        preview.render(template, PUBLISHED, directory / task, given, new=True)
     lines = [
         "# Example projects",
         "",

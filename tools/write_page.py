@@ -34,11 +34,7 @@ from torch_tricks.catalogue import (
     read_catalogue,
 )
 from torch_tricks.git import git
-from torch_tricks.preview import (
-    Version,
-    own_version,
-    reserved_names,
-)
+from torch_tricks.preview import Version, own_version
 from torch_tricks.template import PUBLISHED
 
 ROOT = Path(__file__).parents[1]
@@ -174,6 +170,12 @@ def read(template: Template, questions: Mapping[str, Any]) -> dict[str, Any]:
         "reserved": sorted(reserved_names(own_version())),
         "given": given,
     }
+
+
+def reserved_names(version: Version) -> set[str]:
+    """Returns the forbidden names of a package, such as names of dependencies."""
+    known = {"catalogue": version.raw["catalogue"]["default"]}
+    return {*version.default("reserved_names", known).split()}
 
 
 def marked(text: str, given: Mapping[str, Any], path: str, line: int) -> str:

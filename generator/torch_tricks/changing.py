@@ -151,7 +151,7 @@ def carry_out(
     if project.package_name:
         print(f"package_name: {project.package_name}, as you renamed its folder")
     if dry_run:
-        print(plan.diff(color=colored()))
+        print(plan.scratch.diff(plan.before, plan.after, color=colored()))
     else:
         # Printed before any change, in case of an interruption.
         print(f"to go back: {project.undo_command}", flush=True)

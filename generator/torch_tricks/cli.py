@@ -75,55 +75,28 @@ app = typer.Typer(
 )
 
 
-def print_version(wanted: bool) -> None:
-    """Prints the version of torch-tricks, and exits."""
-    if wanted:
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            number = version("torch-tricks")
-        except PackageNotFoundError:
-            number = f"in {Path(__file__).parent}, not installed"
-        print(f"torch-tricks {number}")
-        raise typer.Exit
-
-
 @app.callback(invoke_without_command=True)
 def main(
     context: typer.Context,
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=print_version,
-            is_eager=True,
-            help="Print the version of torch-tricks.",
-        ),
+        bool, typer.Option("--version", help="Print the version of torch-tricks.")
     ] = False,
 ) -> None:
     """PyTorch training projects with exactly the tricks that you choose."""
+    if version:
+        from importlib import metadata
+
+        print(f"torch-tricks {metadata.version('torch-tricks')}")
+        raise typer.Exit
     if context.invoked_subcommand is None:
         print(context.get_help())
 
 
 def complete_tricks(incomplete: str) -> list[tuple[str, str]]:
     """Completes the name of a trick, or of the last in a list with commas."""
-    listed, comma, last = incomplete.rpartition(",")
-    return [
-        (listed + comma + trick.name, trick.buys)
-        for trick in own_catalogue().values()
-        if trick.name.startswith(last)
-    ]
-
-
-def complete_presets(incomplete: str) -> list[str]:
-    presets = ("recommended", "minimal", "everything", "custom")
-    return [preset for preset in presets if preset.startswith(incomplete)]
-
-
-def complete_tasks(incomplete: str) -> list[str]:
-    tasks = choices_of(own_questions()["task"])
-    return [task for task in tasks if task.startswith(incomplete)]
+    listed, comma, _ = incomplete.rpartition(",")
+    tricks = own_catalogue().values()
+    return [(f"{listed}{comma}{trick.name}", trick.buys) for trick in tricks]
 
 
 Where = Annotated[
@@ -140,7 +113,6 @@ Names = Annotated[
         metavar="TRICK",
         help="Names of tricks, or NAME=CHOICE where a trick has choices; or a list with commas.",
         autocompletion=complete_tricks,
-        show_default=False,
     ),
 ]
 Data = Annotated[
@@ -165,7 +137,7 @@ Task = Annotated[
     typer.Option(
         metavar="TASK",
         help="classification, multilabel, regression or segmentation.",
-        autocompletion=complete_tasks,
+        autocompletion=lambda: choices_of(own_questions()["task"]),
     ),
 ]
 Preset = Annotated[
@@ -173,10 +145,17 @@ Preset = Annotated[
     typer.Option(
         metavar="PRESET",
         help="recommended, minimal, everything or custom.",
-        autocompletion=complete_presets,
+        autocompletion=lambda: choices_of(own_questions()["preset"]),
     ),
 ]
 HERE = Path()
+
+
+def trick_list(flag: str, help: str) -> Any:
+    """Returns an option for lists of tricks."""
+    return typer.Option(
+        flag, metavar="TRICK,...", help=help, autocompletion=complete_tricks
+    )
 
 
 def print_as_json(shape: str) -> Any:
@@ -199,9 +178,7 @@ def examples(*commands: str) -> str:
 def new(
     dest: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="DEST", help="The new folder of the project.", show_default=False
-        ),
+        typer.Argument(metavar="DEST", help="The new folder of the project."),
     ] = None,
     here: Annotated[
         bool,
@@ -210,22 +187,10 @@ def new(
     task: Task = "",
     preset: Preset = "",
     take: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--with",
-            metavar="TRICK,...",
-            help="Tricks to add to the preset.",
-            autocompletion=complete_tricks,
-        ),
+        list[str] | None, trick_list("--with", "Tricks to add to the preset.")
     ] = None,
     leave: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--without",
-            metavar="TRICK,...",
-            help="Tricks to leave out of the preset.",
-            autocompletion=complete_tricks,
-        ),
+        list[str] | None, trick_list("--without", "Tricks to leave out of the preset.")
     ] = None,
     name: Annotated[
         str,
@@ -294,7 +259,6 @@ def show(
             metavar="TRICK",
             help="Name of a trick, or NAME=CHOICE where it has choices.",
             autocompletion=complete_tricks,
-            show_default=False,
         ),
     ],
     project: Where = HERE,
@@ -361,7 +325,6 @@ def measure_(
             metavar="TRICK,...",
             help="Tricks to add, or to leave out if they are in: each alone, and all together.",
             autocompletion=complete_tricks,
-            show_default=False,
         ),
     ],
     flags: Annotated[
@@ -369,7 +332,6 @@ def measure_(
         typer.Argument(
             metavar="[TRICK...] [-- FLAGS]",
             help="More tricks, and flags of train.py.",
-            show_default=False,
         ),
     ] = None,
     repeats: Annotated[

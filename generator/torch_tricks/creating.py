@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir, mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from torch_tricks import preview
 from torch_tricks.errors import Refusal
 from torch_tricks.git import GitError, git, run_git
+from torch_tricks.project import is_free_for_folder, parents
 from torch_tricks.questions import ABOUT_THE_PROJECT, TASK, Questions
 from torch_tricks.template import (
     ANSWERS_FILE,
@@ -22,7 +23,7 @@ from torch_tricks.template import (
     ask_own,
     default_source,
     find_version,
-    is_repository,
+    git_address,
     newest_of,
     released_versions,
     render,
@@ -90,33 +91,37 @@ def create(
         check_is_free(dest)
     source, version = choose_template(template, ref)
     is_own = not (template or ref) and version != AS_IT_STANDS
-    with scratch_for(dest) as scratch:
 
-        def attempt(answers: Mapping[str, Any], **options: Any) -> Rendering:
-            # In a folder of that name, which is the default name of the project.
-            directory = Path(mkdtemp(dir=scratch)) / (dest.name or "project")
-            if not is_own:
-                return render(source, version, directory, answers, **options)
-            # The built-in template needs neither network nor git.
-            if asked := options.pop("ask", ()):
-                known = ask_own(directory, answers, asked)
-                names = {*answers, *asked}.intersection(known)
-                answers = {name: known[name] for name in names}
-            return preview.render_own(directory, answers, **options)
+    def attempt(place: str, answers: Mapping[str, Any], **options: Any) -> Rendering:
+        # In a folder of that name, which is the default name of the project.
+        directory = Path(mkdtemp(dir=place)) / (dest.name or "project")
+        if not is_own:
+            return render(source, version, directory, answers, **options)
+        # The built-in template needs no network.
+        if asked := options.pop("ask", ()):
+            known = ask_own(directory, answers, asked)
+            names = {*answers, *asked}.intersection(known)
+            answers = {name: known[name] for name in names}
+        own = preview.own_version()
+        return preview.render(own, source, directory, answers, new=True, **options)
 
+    with TemporaryDirectory(prefix="torch-tricks-") as scratch:
         asked = request.to_ask if ask else set()
-        first = attempt({}, ask=asked, files=False)
-        questions = first.questions
+        known = attempt(scratch, {}, ask=asked, files=False)
+        questions = known.questions
         answers, take, leave = request.read(questions)
         # Older templates have no task.
-        asked = (asked | {"project_name", "preset"}) & first.answers.keys()
-        answers = {name: first.answers[name] for name in asked} | answers
+        asked = (asked | {"project_name", "preset"}) & known.answers.keys()
+        answers = {name: known.answers[name] for name in asked} | answers
         choose = ask and answers["preset"] == "custom" and not (take or leave)
-        open_questions = questions.asked.keys() - answers.keys()
-        rendering = attempt(answers, ask=open_questions if choose else ())
-        tricks = questions.changed(rendering.answers, take, leave)
-        if any(rendering.answers[name] != value for name, value in tricks.items()):
-            rendering = attempt(answers | {"preset": "custom"} | tricks)
+        asked = questions.asked.keys() - answers.keys() if choose else set()
+        known = attempt(scratch, answers, ask=asked, files=False)
+        answers |= {name: known.answers[name] for name in asked}
+        tricks = questions.changed(known.answers, take, leave)
+        if any(known.answers[name] != value for name, value in tricks.items()):
+            answers |= {"preset": "custom"} | tricks
+    with scratch_beside(dest) as scratch:
+        rendering = attempt(scratch, answers)
         dependencies = rendering.dependencies
         kept = keep_own_files(rendering.directory, dest) if beside else []
         move_into_place(rendering.directory, dest)
@@ -130,7 +135,7 @@ def choose_template(template: str, ref: str) -> tuple[str, str | None]:
         # An update would resolve a relative path from within the project.
         path = Path(template).expanduser()
         source = str(path.absolute()) if path.exists() else template
-    if template and not is_repository(source) and Path(source).is_dir() and not ref:
+    if template and not ref and Path(source).is_dir() and git_address(source) is None:
         return source, None
     if template or ref:
         released = released_versions(source)
@@ -162,16 +167,11 @@ def keep_own_files(directory: Path, dest: Path) -> list[str]:
     """
     kept, in_the_way = [], []
     for path in sorted(each for each in directory.rglob("*") if each.is_file()):
-        name = str(path.relative_to(directory))
+        name = path.relative_to(directory).as_posix()
         place = dest / name
         if not os.path.lexists(place):
             # A link may lead elsewhere, and a file has nothing below it.
-            parents = [each for each in place.parents if each.is_relative_to(dest)][:-1]
-            in_the_way += [
-                os.path.relpath(each, dest)
-                for each in parents
-                if os.path.lexists(each) and (each.is_symlink() or not each.is_dir())
-            ]
+            in_the_way += [f for f in parents(name) if not is_free_for_folder(dest / f)]
         elif place.name == ANSWERS_FILE:
             raise Refusal(
                 f"{dest} is a project already: torch-tricks add or update changes it"
@@ -197,54 +197,44 @@ def list_some(names: Sequence[str]) -> str:
 
 
 @contextmanager
-def scratch_for(dest: Path) -> Iterator[str]:
-    """Provides a temporary folder; errors name the destination instead."""
-    place = gettempdir()
-    try:
-        with TemporaryDirectory(prefix="torch-tricks-") as scratch:
-            yield scratch
-    except OSError as error:
-        if not str(error.filename).startswith(place):
-            raise
-        raise Refusal(
-            f"{dest} cannot be made, as temporary files cannot be written ({error.strerror}): "
-            f"make room in {place}, or set TMPDIR to another folder"
-        ) from error
-
-
-def move_into_place(directory: Path, dest: Path) -> None:
-    """Moves a project to a new path or into a folder, completely or not at all.
-
-    An existing folder is kept: it may be a link, another disk, or the folder of a shell.
+def scratch_beside(dest: Path) -> Iterator[str]:
+    """Provides a temporary folder on the disk of a new project; a failure leaves nothing behind.
 
     Raises:
         Refusal: the project cannot be written.
     """
     home = dest if dest.is_dir() else dest.parent
     made = [path for path in (home, *home.parents) if not path.exists()]
-    moved: list[Path] = []
     try:
         home.mkdir(parents=True, exist_ok=True)
-        # A move from another disk is not atomic: the project is copied beside its place first.
-        with TemporaryDirectory(prefix=".torch-tricks-", dir=home) as beside:
-            copy = Path(shutil.move(directory, beside))
-            if home != dest:
-                os.replace(copy, dest)
-                return
-            move_beside(copy, dest, moved)
+        with TemporaryDirectory(prefix=".torch-tricks-", dir=home) as scratch:
+            yield scratch
     except BaseException as error:
-        for path in moved:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
         for folder in made:
             with suppress(OSError):
                 folder.rmdir()
         if isinstance(error, OSError):
-            # shutil raises one error for all files that cannot be copied.
-            reasons = re.findall(r"\[Errno \d+\] ([^:]+)", str(error))
+            reason = error.strerror or error
             raise Refusal(
-                f"{dest} cannot be made ({reasons[0] if reasons else error}): choose another "
-                "folder"
+                f"{dest} cannot be made ({reason}): choose another folder"
             ) from error
+        raise
+
+
+def move_into_place(directory: Path, dest: Path) -> None:
+    """Moves a project to a new path or into a folder, completely or not at all.
+
+    An existing folder is kept: it may be a link, another disk, or the folder of a shell.
+    """
+    if not dest.is_dir():
+        os.replace(directory, dest)
+        return
+    moved: list[Path] = []
+    try:
+        move_beside(directory, dest, moved)
+    except BaseException:
+        for path in moved:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
         raise
 
 
@@ -280,11 +270,9 @@ def first_commit(dest: Path) -> tuple[str, str]:
         ignored = True
     if ignored:
         return 'git init && git add -A && git commit -m "Start"', ""
-    if not top:
-        return 'git add -A && git commit -m "Start"', ""
     place = os.path.normpath(dest / top)
     note = f"the project is in the repository of {place}: for one of its own, run git init first"
-    return 'git add . && git commit -m "Start" .', note
+    return 'git add . && git commit -m "Start" .', note if top else ""
 
 
 def print_next_steps(

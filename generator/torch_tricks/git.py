@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +29,14 @@ USAGE = 129
 
 FAULTS = ("fatal: ", "error: ")
 """Beginning of git's line with the cause of a failure."""
+
+ISOLATED = {
+    "GIT_CONFIG_COUNT": "0",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+}
+"""Environment of git without the user's configuration."""
 
 IDENTITY = {
     f"GIT_{who}_{what}": value
@@ -130,9 +138,25 @@ def quoted(path: Path) -> str:
     return f'"{escaped}"'
 
 
-def nul_separated(output: bytes) -> list[str]:
-    """Splits the output of git with -z."""
+def git_names(command: str, *arguments: str, **options: Any) -> list[str]:
+    """Runs git like `run_git`, with -z; returns the names or lines of the output."""
+    output = git_bytes(command, "-z", *arguments, **options)
     return [os.fsdecode(part) for part in output.split(b"\0") if part]
+
+
+def read_index(**options: Any) -> Iterator[tuple[str, int, Entry]]:
+    """Yields the path and stage of each entry in an index."""
+    for line in git_names("ls-files", "--stage", **options):
+        about, path = line.split("\t", 1)
+        mode, oid, stage = about.split()
+        yield path, int(stage), Entry(mode, oid)
+
+
+def read_tree(commit: str, *paths: str, **options: Any) -> Tree:
+    """Returns the files of a commit, below the current folder."""
+    lines = git_names("ls-tree", "-r", commit, "--", *paths, **options)
+    entries = (line.split("\t", 1) for line in lines)
+    return {path: Entry(*about.split()[::2]) for about, path in entries}
 
 
 def check_not_bare(folder: Path) -> None:
@@ -175,11 +199,9 @@ class Scratch:
         self.worktree.mkdir(parents=True)
         self.env = {
             **IDENTITY,
+            **ISOLATED,
             "GIT_DIR": str(self.repository),
             "GIT_WORK_TREE": str(self.worktree),
-            "GIT_CONFIG_COUNT": "0",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_ATTR_NOSYSTEM": "1",
             "GIT_LITERAL_PATHSPECS": "1",
             "HOME": str(self.directory),
@@ -201,25 +223,15 @@ class Scratch:
     def git(self, *arguments: str | Path, **options: Any) -> str:
         return git(*arguments, cwd=self.worktree, env=self.env, **options)
 
-    def add_directory(self, directory: Path) -> str:
-        """Stores a directory with ignored files; returns its tree."""
+    def add_directory(self, directory: Path) -> Tree:
+        """Stores the files of a directory, also ignored ones."""
         env = self._with_new_index() | {"GIT_WORK_TREE": str(directory)}
         git("add", "--all", "--force", ".", cwd=directory, env=env)
-        return git("write-tree", cwd=directory, env=env)
-
-    def files(self, tree: str) -> Tree:
-        """Lists the files of a tree by path."""
-        output = git_bytes("ls-tree", "-r", "-z", tree, env=self.env)
-        listed = (line.split("\t", 1) for line in nul_separated(output))
-        return {path: Entry(*about.split()[::2]) for about, path in listed}
-
-    def make_tree(self, files: Tree) -> str:
-        """Stores a listing; returns its tree."""
-        return git("write-tree", env=self._with_index_of(files))
+        return {path: entry for path, _, entry in read_index(cwd=directory, env=env)}
 
     def write_out(self, files: Tree, directory: Path) -> None:
-        """Writes the files of a listing into a new directory."""
-        env = self._with_index_of(files)
+        """Writes files into a new directory."""
+        env = self.with_index_of(files)
         git("checkout-index", "--all", f"--prefix={directory}/", env=env)
 
     def _with_new_index(self) -> dict[str, str]:
@@ -228,8 +240,8 @@ class Scratch:
         index.unlink(missing_ok=True)
         return {**self.env, "GIT_INDEX_FILE": str(index)}
 
-    def _with_index_of(self, files: Tree) -> dict[str, str]:
-        """Returns the environment variables for git, with an index of a listing."""
+    def with_index_of(self, files: Tree) -> dict[str, str]:
+        """Returns the environment variables for git, with an index of some files."""
         env = self._with_new_index()
         lines = "".join(
             f"{mode} {oid}\t{path}\0" for path, (mode, oid) in files.items()
@@ -237,46 +249,51 @@ class Scratch:
         git("update-index", "-z", "--index-info", env=env, input=os.fsencode(lines))
         return env
 
-    def commit(self, tree: str, *parents: str) -> str:
-        """Stores a commit of a tree; returns its ID."""
+    def _make_tree(self, files: Tree) -> str:
+        # A partial clone lacks files that are not checked out.
+        return git("write-tree", "--missing-ok", env=self.with_index_of(files))
+
+    def commit(self, files: Tree, *parents: str) -> str:
+        """Stores a commit of files; returns its ID."""
         options = [option for parent in parents for option in ("-p", parent)]
+        tree = self._make_tree(files)
         return self.git("commit-tree", tree, *options, "-m", "scratch")
 
     def read(self, entry: Entry) -> bytes:
         """Returns the content of a file."""
         return git_bytes("cat-file", "blob", entry.oid, env=self.env)
 
-    def sizes(self, entries: Iterable[Entry]) -> list[int]:
-        """Returns the sizes of files, without reading them."""
-        oids = "".join(f"{entry.oid}\n" for entry in entries).encode()
-        command = ("cat-file", "--batch-check=%(objectsize)")
-        return [int(line) for line in self.git(*command, input=oids).split()]
-
     def write(self, content: bytes) -> str:
         """Stores the content of a file; returns its ID."""
         return self.git("hash-object", "-w", "--stdin", input=content)
 
-    def diff(self, before: str, after: str, color: bool) -> str:
-        """Returns the unified diff between two trees, with renames."""
+    def diff(self, before: Tree, after: Tree, color: bool) -> str:
+        """Returns the unified diff of a change, with renames."""
         colored = "--color=always" if color else "--color=never"
-        return self.git("diff-tree", "-r", "-p", "-M", colored, before, after)
+        trees = (self._make_tree(before), self._make_tree(after))
+        return self.git("diff-tree", "-r", "-p", "-M", colored, *trees)
 
-    def renames(self, before: str, after: str) -> dict[str, str]:
-        """Returns the renamed files between two trees: old path to new path."""
-        command = ("diff-tree", "-r", "-z", "-M", "--diff-filter=R", "--name-status")
-        output = git_bytes(*command, before, after, env=self.env)
-        parts = nul_separated(output)
+    def renames(self, before: Tree, after: Tree) -> dict[str, str]:
+        """Returns the renamed files of a change: old path to new path."""
+        if before.keys() <= after.keys():
+            return {}
+        command = ("diff-tree", "-r", "-M", "--diff-filter=R", "--name-status")
+        trees = (self._make_tree(before), self._make_tree(after))
+        parts = git_names(*command, *trees, env=self.env)
         return dict(zip(parts[1::3], parts[2::3], strict=True))
 
-    def merge(self, base: str, ours: str, theirs: str) -> dict[str, dict[int, Entry]]:
-        """Three-way merge of trees; returns the merged index.
+    def merge(
+        self, base: Tree, ours: Tree, theirs: Tree
+    ) -> dict[str, dict[int, Entry]]:
+        """Three-way merge; returns the merged index.
 
         The entries of each path by stage: only 0 after a clean merge, else 1 (base), 2 (ours)
         and 3 (theirs), as far as they exist.
         """
         start = self.commit(base)
         self.git("update-ref", "HEAD", self.commit(ours, start))
-        self.git("read-tree", "--reset", "-u", "HEAD")
+        # Nothing is checked out: a project can hold gigabytes of other files.
+        self.git("read-tree", "HEAD")
         # New files of the owner do not move, even if neighbouring files move.
         self.git(
             *("-c", "merge.directoryRenames=false"),
@@ -284,12 +301,9 @@ class Scratch:
             self.commit(theirs, start),
             allowed=(0, 1),
         )
-        output = git_bytes("ls-files", "--stage", "-z", cwd=self.worktree, env=self.env)
         merged: dict[str, dict[int, Entry]] = {}
-        for line in nul_separated(output):
-            about, path = line.split("\t", 1)
-            mode, oid, stage = about.split()
-            merged.setdefault(path, {})[int(stage)] = Entry(mode, oid)
+        for path, stage, entry in read_index(cwd=self.worktree, env=self.env):
+            merged.setdefault(path, {})[stage] = entry
         return merged
 
     def merge_file(self, ours: bytes, base: bytes, theirs: bytes) -> tuple[bytes, bool]:

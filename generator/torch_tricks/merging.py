@@ -106,15 +106,6 @@ class Plan:
         for path, (why, importer) in sorted(self.missing.items()):
             yield f"missing {seen(path)} ({why}; {seen(importer)} imports it)"
 
-    def diff(self, color: bool) -> str:
-        """Returns the change as a unified diff."""
-        changed = {*self.written, *self.removed}
-        before, after = (
-            self.scratch.make_tree({p: tree[p] for p in changed & tree.keys()})
-            for tree in (self.before, self.after)
-        )
-        return self.scratch.diff(before, after, color)
-
 
 @contextmanager
 def scratch_for(project: Project) -> Iterator[tuple[Scratch, Path]]:
@@ -133,8 +124,8 @@ def render_base(
     """
     base = project.render(aside)
     package = base.answers["package_name"]
-    tree = scratch.files(scratch.add_directory(base.directory))
-    moved = moved_folders(scratch, tree, project.committed(scratch))
+    tree = scratch.add_directory(base.directory)
+    moved = moved_folders(scratch, tree, project.committed())
     name = PurePosixPath(moved.get(package, package)).name
     if name != package:
         with suppress(Refusal):
@@ -156,42 +147,34 @@ def plan_update(project: Project, scratch: Scratch, base: Path, new: Path) -> Pl
         Refusal: a file would be overwritten, or git cannot merge folders and files.
     """
     trees = {
-        BASE: scratch.files(scratch.add_directory(base)),
-        OURS: project.committed(scratch),
-        THEIRS: scratch.files(scratch.add_directory(new)),
+        BASE: scratch.add_directory(base),
+        OURS: project.committed(),
+        THEIRS: scratch.add_directory(new),
     }
-    name = project.answers_name
-    answers = {
-        stage: tree.pop(name if stage == OURS else ANSWERS_FILE)
-        for stage, tree in trees.items()
-    }
-    if _has_crlf(scratch.read(answers[OURS])):
-        answers[THEIRS] = _with_crlf(scratch, answers[THEIRS])
-    before = trees[OURS]
-    moved = moved_folders(scratch, trees[BASE], before)
+    moved = moved_folders(scratch, trees[BASE], trees[OURS])
     places = _places(trees[BASE].keys() | trees[THEIRS].keys(), moved)
+    places[ANSWERS_FILE] = name = project.answers_name
     for side in (BASE, THEIRS):
         trees[side] = {places[path]: entry for path, entry in trees[side].items()}
-    trees[OURS] = _needed(scratch, trees[BASE], before, trees[THEIRS])
-    _follow_line_endings(scratch, trees)
-    names = {stage: scratch.make_tree(tree) for stage, tree in trees.items()}
-    merged = scratch.merge(names[BASE], names[OURS], names[THEIRS])
-    plan = Plan(project, scratch, dict(before), {}, followed=moved)
-    plan.after |= {p: entry for p, entry in before.items() if p not in trees[OURS]}
+    by_owner = scratch.renames(trees[BASE], trees[OURS])
+    by_template = scratch.renames(trees[BASE], trees[THEIRS])
+    _follow_line_endings(scratch, trees, by_owner, by_template)
+    plan = Plan(project, scratch, trees[OURS], {}, followed=moved)
+    merged = scratch.merge(trees[BASE], trees[OURS], trees[THEIRS])
     for path, stages in merged.items():
         if 0 in stages:
             plan.after[path] = stages[0]
         else:
             _decide(plan, path, stages, trees)
-    plan.before[name], plan.after[name] = answers[OURS], answers[THEIRS]
-    if _has_own_answers(
-        *(scratch.read(answers[stage]) for stage in (OURS, BASE, THEIRS))
-    ):
-        _keep_aside(plan, name, answers[OURS])
-    names_now = scratch.renames(names[BASE], names[OURS])
-    _name_files(plan, names_now, scratch.renames(names[BASE], names[THEIRS]))
+    # Answers are not merged: the new ones have those of the owner.
+    plan.after[name] = trees[THEIRS][name]
+    plan.conflicts.pop(name, None)
+    versions = (trees[stage][name] for stage in (OURS, BASE, THEIRS))
+    if _has_own_answers(*map(scratch.read, versions)):
+        _keep_aside(plan, name, trees[OURS][name])
+    _name_files(plan, by_owner, by_template)
     if plan.written or plan.removed:
-        plan.missing = _missing(plan, trees, places, names_now)
+        plan.missing = _missing(plan, trees, places, by_owner)
     plan.check()
     return plan
 
@@ -221,13 +204,9 @@ def moved_folders(scratch: Scratch, base: Tree, ours: Tree) -> dict[str, str]:
     The rule is that of git's merge: the old folder is empty, and most of its renamed files are in
     one other folder. A folder that moved inside a moved folder is not listed.
     """
-    if base.keys() <= ours.keys():
-        return {}
-    others = _needed(scratch, base, ours, base)
-    renames = scratch.renames(scratch.make_tree(base), scratch.make_tree(others))
     left = {folder for path in ours for folder in parents(path)}
     found: dict[str, Counter[str]] = defaultdict(Counter)
-    for old, new in renames.items():
+    for old, new in scratch.renames(base, ours).items():
         for start, end in zip(parents(old), [*parents(new), "."], strict=False):
             if start in left:
                 break
@@ -251,13 +230,12 @@ def renamed_by_owner(
     """
     ours = project.staged()
     with scratch_for(project) as (scratch, _):
-        base = scratch.files(scratch.add_directory(rendered))
+        base = scratch.add_directory(rendered)
         del base[ANSWERS_FILE]
         moved = moved_folders(scratch, base, ours)
         places = _places(base, moved)
         mapped = {place: base[path] for path, place in places.items()}
-        needed = _needed(scratch, mapped, ours, mapped)
-        found = scratch.renames(scratch.make_tree(mapped), scratch.make_tree(needed))
+        found = scratch.renames(mapped, ours)
     names = {path: found.get(place, place) for path, place in places.items()}
     alone = {path: found[place] for path, place in places.items() if place in found}
     return names, moved | alone
@@ -282,53 +260,28 @@ def _places(paths: Iterable[str], moved: Mapping[str, str]) -> dict[str, str]:
     return places
 
 
-def _needed(scratch: Scratch, base: Tree, ours: Tree, theirs: Tree) -> Tree:
-    """Returns the owner's files that the merge needs.
-
-    These are files at paths of the template, files in the way of its folders, and possibly renamed
-    files. A project can hold gigabytes of other files, which do not change.
-    """
-    paths = base.keys() | theirs.keys()
-    folders = {folder for path in paths for folder in parents(path)}
-    needed = {
-        path
-        for path in ours
-        if path in paths or path in folders or not paths.isdisjoint(parents(path))
-    }
-    if gone := scratch.sizes(base[path] for path in base.keys() - ours.keys()):
-        others = [path for path in ours if path not in needed and ours[path].is_file]
-        sizes = scratch.sizes(ours[path] for path in others)
-        # Git detects a rename if both files share half of the larger file.
-        needed |= {
-            path
-            for path, size in zip(others, sizes, strict=True)
-            if min(gone) <= 2 * size and size <= 2 * max(gone)
-        }
-    return {path: entry for path, entry in ours.items() if path in needed}
-
-
-def _follow_line_endings(scratch: Scratch, trees: dict[int, Tree]) -> None:
+def _follow_line_endings(
+    scratch: Scratch,
+    trees: Mapping[int, Tree],
+    by_owner: Mapping[str, str],
+    by_template: Mapping[str, str],
+) -> None:
     """Converts the template's sides to CRLF, for files with CRLF throughout.
 
     Otherwise each line would be a conflict. New files get CRLF if most files of the project
     have it.
     """
     base, ours, theirs = trees[BASE], trees[OURS], trees[THEIRS]
-    pairs = {path: path for path in base.keys() & ours.keys()}
-    if base.keys() - ours.keys():
-        pairs |= scratch.renames(scratch.make_tree(base), scratch.make_tree(ours))
+    pairs = {**{path: path for path in base.keys() & ours.keys()}, **by_owner}
     crlf = {
         path
         for path, name in pairs.items()
         if base[path].oid != ours[name].oid and base[path].is_file
         if ours[name].is_file and _has_crlf(scratch.read(ours[name]))
     }
-    if not crlf:
-        return
-    renames = scratch.renames(scratch.make_tree(base), scratch.make_tree(theirs))
-    new = {renames.get(path, path) for path in crlf}
+    new = {by_template.get(path, path) for path in crlf}
     if 2 * len(crlf) > len(pairs):
-        new |= theirs.keys() - base.keys() - set(renames.values())
+        new |= theirs.keys() - base.keys() - set(by_template.values())
     for tree, paths in ((base, crlf), (theirs, new & theirs.keys())):
         for path in paths:
             tree[path] = _with_crlf(scratch, tree[path])
@@ -419,17 +372,10 @@ def _has_own_answers(ours: bytes, base: bytes, new: bytes) -> bool:
     style, which formatters of YAML change.
     """
     own, *rendered = (
-        {
-            *re.findall(rb"(?<!\S)#[^'\"\n]*\b", content),
-            *(
-                (name, str(answer))
-                for name, answer in read_answers(content or b"{}").items()
-            ),
-        }
+        {*re.findall(rb"(?<!\S)#[^'\"\n]*\b", content), *read_answers(content or b"{}")}
         for content in (ours, base, new)
     )
-    computed = ("_commit", "_src_path", "package_name")
-    return any(each[0] not in computed for each in own.difference(*rendered))
+    return bool(own.difference(*rendered))
 
 
 def _missing(
@@ -454,7 +400,6 @@ def _missing(
         module: (path, place)
         for path, place in places.items()
         if path.endswith(".py")
-        and (path != place or place not in trees[OURS].keys() & trees[THEIRS].keys())
         for module in (_modules(path)[0], _modules(place)[0])
         if module not in present
     }
@@ -529,7 +474,11 @@ def apply(project: Project, plan: Plan) -> None:
         Refusal: writing failed, and so did the undo.
     """
     files = plan.scratch.directory / "final"
-    final = _index_of_written(project, plan)
+    new = {project.prefix + path: plan.after[path] for path in plan.written}
+    final = {
+        "GIT_INDEX_FILE": plan.scratch.with_index_of(new)["GIT_INDEX_FILE"],
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted(plan.scratch.objects),
+    }
     # Written aside first: a failing filter of the owner fails here.
     options = ("--all", "--force", f"--prefix={files}/")
     git("checkout-index", *options, cwd=project.top, env=final)
@@ -561,17 +510,6 @@ def _remove(project: Project, paths: list[str]) -> None:
                 (project.directory / parent).rmdir()
 
 
-def _index_of_written(project: Project, plan: Plan) -> dict[str, str]:
-    """Makes an index of the new content; returns the environment variables for git."""
-    env = {
-        "GIT_INDEX_FILE": str(plan.scratch.directory / "index-of-written"),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted(plan.scratch.objects),
-    }
-    lines = [_index_line(project, path, plan.after[path]) for path in plan.written]
-    _add_to_index(project, lines, env)
-    return env
-
-
 def _index_with_undo(project: Project, plan: Plan, files: Path) -> Path:
     """Makes the new index of the project; returns its path.
 
@@ -588,7 +526,8 @@ def _index_with_undo(project: Project, plan: Plan, files: Path) -> Path:
             content = plan.scratch.read(entry)
             project.git("hash-object", "-w", "--stdin", input=content)
             lines.append(_index_line(project, path, entry, stage))
-    _add_to_index(project, lines, env)
+    listing = os.fsencode("".join(f"{line}\0" for line in lines))
+    git("update-index", "-z", "--index-info", cwd=project.top, env=env, input=listing)
     added = [project.prefix + path for path in plan.added if path not in plan.conflicts]
     if added:
         env |= {
@@ -604,12 +543,6 @@ def _index_with_undo(project: Project, plan: Plan, files: Path) -> Path:
 
 def _index_line(project: Project, path: str, entry: Entry, stage: int = 0) -> str:
     return f"{entry.mode} {entry.oid} {stage}\t{project.prefix}{path}"
-
-
-def _add_to_index(project: Project, lines: list[str], env: dict[str, str]) -> None:
-    listing = os.fsencode("".join(f"{line}\0" for line in lines))
-    command = ("update-index", "-z", "--index-info")
-    git(*command, cwd=project.top, env=env, input=listing)
 
 
 def _replace_index(project: Project, index: Path) -> None:

@@ -2,7 +2,7 @@
 
 It works for the built-in template, and for versions in a repository on this disk or in the cache.
 If a template has settings that this module does not support, or if an answer needs a correction,
-`read_version` or `render_recorded` returns `None`, and Copier renders.
+`read_version` returns `None` or `render` raises one of `UNFIT`, and Copier renders.
 
 A template may be untrusted. Its expressions run in Jinja's sandbox, with the filters of Copier,
 and its files stay inside the project.
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from jinja2 import TemplateError
 
 from torch_tricks import template
 from torch_tricks.catalogue import own_file, own_questions, parse_questions
@@ -40,6 +42,9 @@ EXPRESSION = "\0"
 MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
 MALFORMED += (ArithmeticError, RecursionError)
 """Exceptions while reading a `copier.yml` with wrong types."""
+
+UNFIT = (Refusal, TemplateError, *MALFORMED)
+"""Exceptions while rendering a template or answers that only Copier renders or explains."""
 
 
 class Unsupported(ValueError):
@@ -252,23 +257,13 @@ def compiled_templates(options: str) -> Any:
         return None
 
 
-def reserved_names(version: Version) -> set[str]:
-    """Returns the forbidden names of a package, such as names of dependencies."""
-    known = {"catalogue": version.raw["catalogue"]["default"]}
-    return {*version.default("reserved_names", known).split()}
-
-
 def complete(
-    version: Version,
-    given: Mapping[str, Any],
-    new: Path | None = None,
-    computed: bool = True,
+    version: Version, given: Mapping[str, Any], new: Path | None = None
 ) -> dict[str, Any]:
     """Returns the answers to all questions.
 
     Args:
         new: folder of a new project, whose other answers are the defaults.
-        computed: whether to compute all that files depend on, and not only the tricks.
 
     Raises:
         Refusal: an answer is missing or not allowed.
@@ -289,7 +284,7 @@ def complete(
                 raise Refusal(f"'{name}': {fault}")
         elif name in given:
             raise Refusal(f"{name} is not asked for")
-        elif computed or "chosen" not in answers:
+        else:
             answers[name] = version.default(name, answers)
     questions.check_preset(answers["preset"])
     questions.check(answers)
@@ -302,7 +297,9 @@ def render(
     version: Version,
     source: str,
     directory: Path,
-    answers: dict[str, Any],
+    given: Mapping[str, Any],
+    *,
+    new: bool = False,
     files: bool = True,
 ) -> Rendering:
     """Renders a project.
@@ -311,9 +308,14 @@ def render(
         version: the template.
         source: address of the template for the answers file.
         directory: a new folder.
-        answers: answers to all questions.
+        given: answers.
+        new: whether other answers are the defaults, of which the name is that of the folder.
         files: whether to render files, and not only answers.
+
+    Raises:
+        UNFIT: an answer is missing or not allowed, or only Copier can render the template.
     """
+    answers = complete(version, given, directory if new else None)
     asked = [name for name in version.questions.asked if version.asks(name, answers)]
     recorded = {name: answers[name] for name in asked}
     recorded |= {"_commit": version.name, "_src_path": source}
@@ -322,41 +324,6 @@ def render(
         names = {"_copier_answers": recorded, "_copier_conf": conf}
         write(version.render(answers | names), directory)
     return Rendering(directory, answers, recorded, version.questions, [])
-
-
-def render_recorded(
-    version: Version,
-    source: str,
-    directory: Path,
-    given: Mapping[str, Any],
-    files: bool = True,
-) -> Rendering | None:
-    """Renders a project like `render`, from recorded answers; None if only Copier can."""
-    from jinja2 import TemplateError
-
-    try:
-        answers = complete(version, given, computed=files)
-        return render(version, source, directory, answers, files)
-    except (Refusal, TemplateError, *MALFORMED):
-        return None
-
-
-def render_own(
-    directory: Path, given: Mapping[str, Any], files: bool = True
-) -> Rendering:
-    """Renders a new project from the built-in template.
-
-    Args:
-        directory: new folder, and the default name of the project.
-        given: some answers; others are Copier's defaults.
-        files: whether to render files, and not only answers.
-
-    Raises:
-        Refusal: an answer is not allowed.
-    """
-    version, (source, _) = own_version(), template.default_source()
-    answers = complete(version, given, directory, computed=files)
-    return render(version, source, directory, answers, files)
 
 
 def write(project: Mapping[str, tuple[bytes, bool]], directory: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -12,14 +13,13 @@ from typing import Any
 from torch_tricks import preview
 from torch_tricks.errors import Refusal
 from torch_tricks.git import (
-    Entry,
     GitError,
-    Scratch,
     Tree,
     check_not_bare,
     git,
-    git_bytes,
-    nul_separated,
+    git_names,
+    read_index,
+    read_tree,
 )
 from torch_tricks.questions import ABOUT_THE_PROJECT, LIST
 from torch_tricks.template import ANSWERS_FILE, Rendering, read_answers, render
@@ -143,11 +143,11 @@ class Project:
             wanted = version or self.version
             known = preview.read_version(self.source, wanted, self.directory, scratch)
             given = self.recorded | data
-            found = known and preview.render_recorded(
-                known, self.source, directory, given, files
-            )
-            if found:
-                return found
+            with suppress(*preview.UNFIT):
+                if known:
+                    return preview.render(
+                        known, self.source, directory, given, files=files
+                    )
         (directory / ANSWERS_FILE).write_bytes(self.answers_file)
         rendering = render(
             self.source,
@@ -220,16 +220,13 @@ class Project:
         """Path from the root of the repository to the project: empty, or ending in /."""
         return self.git("rev-parse", "--show-prefix")
 
-    def committed(self, scratch: Scratch) -> Tree:
-        """Returns the committed files of the project, from a scratch repository."""
-        prefix = self.prefix.rstrip("/")
-        return scratch.files(self.git("rev-parse", f"HEAD:{prefix}"))
+    def committed(self) -> Tree:
+        """Returns the committed files of the project."""
+        return read_tree("HEAD", cwd=self.directory)
 
     def staged(self) -> Tree:
         """Returns the project's files in git's index."""
-        listing = git_bytes("ls-files", "--stage", "-z", cwd=self.directory)
-        entries = (line.split("\t", 1) for line in nul_separated(listing))
-        return {path: Entry(*about.split()[:2]) for about, path in entries}
+        return {path: entry for path, _, entry in read_index(cwd=self.directory)}
 
     @property
     def undo_command(self) -> str:
@@ -268,18 +265,11 @@ class Project:
                 "git commit first"
             )
         self.check_committed()
-        try:
-            self.git(
-                "rev-parse",
-                "--verify",
-                "--quiet",
-                f"HEAD:{self.prefix}{self.answers_name}",
-            )
-        except GitError as error:
+        if self.answers_name not in self.listed():
             raise Refusal(
                 f"{self.answers_name} is not committed: run git add, with -f where git ignores "
                 "files, and git commit first"
-            ) from error
+            )
 
     def check_committed(self) -> None:
         """Checks that tracked files have no uncommitted changes.
@@ -287,9 +277,9 @@ class Project:
         Raises:
             Refusal: a file has uncommitted changes.
         """
-        options = ("--untracked-files=no", "--ignore-submodules=untracked", "-z")
+        options = ("--untracked-files=no", "--ignore-submodules=untracked")
         command = ("status", "--porcelain", "--no-renames", *options, "--", ".")
-        changed = nul_separated(git_bytes(*command, cwd=self.directory))
+        changed = git_names(*command, cwd=self.directory)
         marked = [path for path, letter in self.listed().items() if letter.islower()]
         if marked:
             raise Refusal(_hidden([*map(self.seen, marked)], "assume-unchanged"))
@@ -309,17 +299,16 @@ class Project:
 
         S for skip-worktree, else H; in lower case for assume-unchanged.
         """
-        listing = nul_separated(git_bytes("ls-files", "-v", "-z", cwd=self.directory))
+        listing = git_names("ls-files", "-v", cwd=self.directory)
         return {line[2:]: line[0] for line in listing}
 
     def with_markers(self) -> list[str]:
         """Returns tracked files that are unmerged, or that hold conflict markers."""
-        unmerged = git_bytes("ls-files", "-z", "--unmerged", cwd=self.directory)
-        paths = {line.split("\t", 1)[1] for line in nul_separated(unmerged)}
+        unmerged = {p for p, stage, _ in read_index(cwd=self.directory) if stage}
         patterns = [option for marker in MARKERS for option in ("-e", f"^{marker}")]
-        command = ("grep", "-z", "--files-with-matches", "-I", *patterns)
-        marked = git_bytes(*command, cwd=self.directory, allowed=(0, 1))
-        return sorted(paths.union(nul_separated(marked)))
+        command = ("grep", "--files-with-matches", "-I", *patterns)
+        marked = git_names(*command, cwd=self.directory, allowed=(0, 1))
+        return sorted(unmerged.union(marked))
 
     def check_can_write(self, changed: Sequence[str], added: Iterable[str]) -> None:
         """Checks that git can restore all files that a change overwrites.
@@ -343,12 +332,11 @@ class Project:
         for path in added:
             for place in (path, *parents(path)):
                 target = self.directory / place
-                in_the_way = (
-                    os.path.lexists(target)
-                    if place == path
-                    else not is_free_for_folder(target)
-                )
-                if in_the_way:
+                if place == path:
+                    free = not os.path.lexists(target)
+                else:
+                    free = is_free_for_folder(target)
+                if not free:
                     seen = self.seen(place)
                     raise Refusal(
                         f"{seen} is in the way of a file from the template, and git does not "

@@ -138,7 +138,8 @@ def show_trick(word: str, directory: Path, as_json: bool) -> None:
             if project is not None:
                 return project.render(aside, data, files=files)
             directory = Path(mkdtemp(dir=aside))
-            return preview.render_own(directory, SAMPLE | data, files)
+            own, given = preview.own_version(), SAMPLE | data
+            return preview.render(own, "", directory, given, new=True, files=files)
 
         base = rendered({}, files=False)
         [found] = base.questions.find([word])
@@ -152,10 +153,10 @@ def show_trick(word: str, directory: Path, as_json: bool) -> None:
             for take, leave in (([], [found]), ([word], []))
         )
         text = section(with_it, trick)
-        for rendering in (without, with_it):
-            (rendering.directory / ANSWERS_FILE).unlink(missing_ok=True)
         scratch = Scratch(aside)
         before, after = (scratch.add_directory(r.directory) for r in (without, with_it))
+        for tree in (before, after):
+            tree.pop(ANSWERS_FILE, None)
         diff = scratch.diff(before, after, color=colored() and not as_json)
     if as_json:
         chosen = None if project is None else base.tricks
@@ -277,29 +278,17 @@ def print_status(directory: Path, as_json: bool) -> None:
     if as_json:
         print_json(asdict(status))
         return
-    print(f"template        {status.source}")
-    print(f"version         {status.version}")
-    renamed = [
-        f"{project.seen(old)} -> {project.seen(new)}"
-        for old, new in (status.renamed or {}).items()
-    ]
-    files = {
-        "edited": status.edited,
-        "deleted": status.deleted,
-        "conflicts": status.conflicts,
-    }
-    print(f"task            {status.task or 'not known'}")
-    for name, values in {
-        "newer versions": status.newer_versions,
-        "new tricks": status.new_tricks,
-        "tricks in": status.tricks_in,
-        "tricks out": status.tricks_out,
-        "renamed": None if status.renamed is None else renamed,
-        **{
-            name: paths and [*map(project.seen, paths)] for name, paths in files.items()
-        },
-    }.items():
-        known = "not known" if values is None else ", ".join(values) or "none"
-        print(f"{name:15} {known}")
-    if status.not_known:
-        print(f"note: {status.not_known}")
+    seen, why = project.seen, status.not_known
+    for name, value in asdict(status).items():
+        if name == "not_known":
+            continue
+        if isinstance(value, dict):
+            value = [f"{seen(old)} -> {seen(new)}" for old, new in value.items()]
+        elif name in ("edited", "deleted", "conflicts") and value:
+            value = [*map(seen, value)]
+        if isinstance(value, list):
+            value = ", ".join(value) or "none"
+        label = "template" if name == "source" else name.replace("_", " ")
+        print(f"{label:15} {value or 'not known'}")
+    if why:
+        print(f"note: {why}")

@@ -5,7 +5,6 @@ untrusted, and make git run programs.
 """
 
 import hashlib
-import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,21 +13,13 @@ from tempfile import mkdtemp
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from torch_tricks.git import git, git_bytes, nul_separated, quoted
+from torch_tricks.git import ISOLATED, git, git_bytes, quoted, read_tree
 
 HUBS = {"gh:": "https://github.com/", "gl:": "https://gitlab.com/"}
 """Copier's short addresses of hubs."""
 
 REMOTE = ("git@", "git://", "git+", *HUBS.values())
 """Prefixes of other git addresses."""
-
-ISOLATED = {
-    "GIT_CONFIG_COUNT": "0",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_NO_LAZY_FETCH": "1",
-}
-"""Environment of git without the user's configuration."""
 
 TAGS = "+refs/tags/*:refs/tags/*"
 BRANCHES = "+refs/heads/*:refs/heads/*"
@@ -154,16 +145,13 @@ class Store:
 
         None if the commit has links or submodules, or if files are missing, as in a partial clone.
         """
-        names = ("copier.yml", "template")
-        listing = git_bytes("ls-tree", "-r", "-z", commit, "--", *names, env=self.env)
-        entries = [line.split("\t", 1) for line in nul_separated(listing)]
-        modes = {path: about.split()[0] for about, path in entries}
-        if not {*modes.values()} <= {"100644", "100755"}:
+        tree = read_tree(commit, "copier.yml", "template", env=self.env)
+        if not {mode for mode, _ in tree.values()} <= {"100644", "100755"}:
             return None
-        oids = "".join(f"{about.split()[2]}\n" for about, _ in entries).encode()
+        oids = "".join(f"{entry.oid}\n" for entry in tree.values()).encode()
         stored = git_bytes("cat-file", "--batch", env=self.env, input=oids)
         files, start = {}, 0
-        for path, mode in modes.items():
+        for path, (mode, _) in tree.items():
             # Format: a line with ID, type and size, then the content and a newline.
             end = stored.index(b"\n", start)
             about = stored[start:end].split()

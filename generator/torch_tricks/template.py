@@ -14,8 +14,8 @@ import os
 import re
 import tomllib
 import warnings
-from collections.abc import Iterable, Mapping
-from contextlib import chdir, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import distribution
@@ -140,7 +140,7 @@ def render(
     """
     # Without git, Copier would treat any template as a plain folder.
     git("--version")
-    if project and not is_repository(source, project):
+    if project and git_address(source, project) is None:
         # As above: Copier would use the folder as it is for any version.
         raise Refusal(_not_reached(f"{source} is no git repository", project))
     if version in (None, AS_IT_STANDS):
@@ -148,13 +148,41 @@ def render(
         folder = Path(project or "", Path(source).expanduser())
         if folder.is_dir():
             check_not_bare(folder)
-    worker, notes = _run_copier(source, version, directory, data, ask, project, files)
+    import copier
+    from copier.errors import DirtyLocalWarning
+    from plumbum import local
+
+    here = project or Path.cwd()
+    # As `git -c`: a rendering has the line endings of committed files.
+    setting = {"GIT_CONFIG_PARAMETERS": "'core.autocrlf=false'"}
+    # Plumbum, which runs git for Copier, has its own directory and environment.
+    with (
+        _errors_of_copier(project),
+        chdir(here),
+        local.cwd(here),
+        local.env(**os.environ | setting),
+        warnings.catch_warnings(record=True) as caught,
+    ):
+        warnings.simplefilter("always")
+        worker = copier.run_copy(
+            source,
+            directory,
+            dict(data),
+            vcs_ref=version,
+            ask=list(ask),
+            # A `.git` could have hooks, which git runs.
+            exclude=[".git"] if files else ["*"],
+            defaults=True,
+            overwrite=True,
+            quiet=True,
+        )
+    is_dirty = any(issubclass(each.category, DirtyLocalWarning) for each in caught)
     questions = _checked(worker.template.questions_data, source)
     answers, file = dict(worker.answers.combined), directory / ANSWERS_FILE
     # With a preset, Copier has an empty list.
     answers[LIST] = [name for name in questions.listable if name in answers["chosen"]]
     recorded = read_answers(file.read_bytes()) if files else {}
-    return Rendering(directory, answers, recorded, questions, notes)
+    return Rendering(directory, answers, recorded, questions, [DIRTY] * is_dirty)
 
 
 def _checked(raw: Mapping[str, Any], source: str) -> Questions:
@@ -188,61 +216,26 @@ def ask_own(
     Raises:
         Refusal: an answer is not allowed.
     """
-    # Renders nothing, outside of git, so that Copier does not need git.
+    # Outside of git, where Copier reads files as they are.
     questions = directory.with_name("questions")
     root = own_file("copier.yml").parent
     for path in (root / "copier.yml", *root.glob("template/*/row.yml")):
         copy = questions / path.relative_to(root)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copyfile(path, copy)
-    worker, _ = _run_copier(str(questions), None, directory, data, ask, None, False)
-    return dict(worker.answers.combined)
+    return render(str(questions), None, directory, data, ask=ask, files=False).answers
 
 
-def _run_copier(
-    source: str,
-    version: str | None,
-    directory: Path,
-    data: Mapping[str, Any],
-    ask: Iterable[str],
-    project: Path | None,
-    files: bool,
-) -> tuple[Any, list[str]]:
-    """Renders a project with Copier; returns the worker, and notes for the user.
-
-    Raises:
-        Refusal: Copier fails.
-    """
-    import copier
-    from copier.errors import CopierAnswersInterrupt, CopierError, DirtyLocalWarning
+@contextmanager
+def _errors_of_copier(project: Path | None) -> Iterator[None]:
+    """Raises errors of Copier as a Refusal with their cause, in one line."""
+    from copier.errors import CopierAnswersInterrupt, CopierError
     from jinja2.exceptions import TemplateError
-    from plumbum import ProcessExecutionError, local
+    from plumbum import ProcessExecutionError
     from yaml import YAMLError
 
-    here = project or Path.cwd()
-    # The rendering must have the line endings of committed files.
-    added = _without_conversion_of_line_endings() if project else {}
     try:
-        # Plumbum, which runs git for Copier, has its own directory and environment.
-        with (
-            chdir(here),
-            local.cwd(here),
-            local.env(**os.environ | added),
-            warnings.catch_warnings(record=True) as caught,
-        ):
-            warnings.simplefilter("always")
-            worker = copier.run_copy(
-                source,
-                directory,
-                dict(data),
-                vcs_ref=version,
-                ask=list(ask),
-                # A `.git` could have hooks, which git runs.
-                exclude=[".git"] if files else ["*"],
-                defaults=True,
-                overwrite=True,
-                quiet=True,
-            )
+        yield
     except CopierAnswersInterrupt as error:
         raise KeyboardInterrupt from error
     except ProcessExecutionError as error:
@@ -257,9 +250,6 @@ def _run_copier(
             answer = _not_reached(message, project)
         message = answer or f"Copier cannot render the project: {message}"
         raise Refusal(message) from error
-    if any(issubclass(warning.category, DirtyLocalWarning) for warning in caught):
-        return worker, [DIRTY]
-    return worker, []
 
 
 def _not_reached(why: str, project: Path | None) -> str:
@@ -272,16 +262,6 @@ def _not_reached(why: str, project: Path | None) -> str:
         f"the template, or this version of it, cannot be had ({why}): check the network, and "
         f"{where}"
     )
-
-
-def _without_conversion_of_line_endings() -> dict[str, str]:
-    """Returns environment variables that add this setting to git's configuration."""
-    count = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
-    return {
-        "GIT_CONFIG_COUNT": str(count + 1),
-        f"GIT_CONFIG_KEY_{count}": "core.autocrlf",
-        f"GIT_CONFIG_VALUE_{count}": "false",
-    }
 
 
 AS_IT_STANDS = "HEAD"
@@ -329,7 +309,7 @@ def released_versions(source: str, project: Path | None = None) -> list[str]:
     Raises:
         Refusal: the template cannot be reached.
     """
-    url = _address(source, project) or source
+    url = git_address(source, project) or source
     try:
         listing = git("ls-remote", "--tags", "--refs", "--", url, cwd=project)
     except GitError as error:
@@ -348,12 +328,7 @@ def released_versions(source: str, project: Path | None = None) -> list[str]:
     return sorted(released, key=lambda tag: releases[tag])
 
 
-def is_repository(source: str, project: Path | None = None) -> bool:
-    """Returns whether a template is in git. Any address counts, without access."""
-    return _address(source, project) is not None
-
-
-def _address(source: str, project: Path | None) -> str | None:
+def git_address(source: str, project: Path | None = None) -> str | None:
     """Returns the git address of a template; None for a folder outside of git.
 
     Raises:

@@ -141,7 +141,6 @@ class TestNew:
         git(tmp_path, "init", "--quiet")
         with monkeypatch.context() as patched:
             patched.setattr("os.rename", rename)
-            patched.setattr("shutil.move", lambda old, new: old)
             line = run("new", tmp_path, "--defaults", code=2)
         assert line.startswith(f"error: {tmp_path} cannot be made (No space left")
         assert os.listdir(tmp_path) == [".git"]

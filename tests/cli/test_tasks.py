@@ -54,10 +54,3 @@ def test_a_task_that_does_not_exist_is_refused(tmp_path):
     assert 'no choice of task is called "clasification"; ' in refused
     refused = run("new", tmp_path / "leaves", "--with", "task=classification", code=2)
     assert "with torch-tricks new --task classification" in refused
-
-
-def test_tasks_are_completed():
-    from torch_tricks.cli import complete_tasks
-
-    assert complete_tasks("") == [*TASKS]
-    assert complete_tasks("class") == ["classification"]

@@ -48,6 +48,7 @@ class TestTerminal:
                 ("new x --with amp,mi", ["amp,mixup"]),
                 ("add sw", ["swa", "sweep"]),
                 ("new x --preset m", ["minimal"]),
+                ("list --task c", ["classification"]),
                 ("sho", ["show"]),
             ],
             0,

@@ -21,10 +21,11 @@ from rendering import PACKAGE, render, render_files
 from subsets import ROOT, everything
 from torch_tricks import template
 from torch_tricks.catalogue import own_catalogue
-from torch_tricks.preview import own_version, reserved_names
+from torch_tricks.preview import own_version
 from torch_tricks.template import PUBLISHED
 from updating import read_files, recorded_answers
 from versions import git
+from write_page import reserved_names
 
 OF_MODULE = {module: name for name, module in MODULE_OF.items()}
 """Distributions that are not called as the module that they bring."""

@@ -11,7 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from parts import at_once
 from rendering import render
-from torch_tricks.preview import own_version, reserved_names
+from torch_tricks.preview import own_version
+from write_page import reserved_names
 
 NASTY = [
     '"',

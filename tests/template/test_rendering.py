@@ -35,7 +35,7 @@ def render_by_jinja(directory: Path, answers: dict[str, object]) -> Path:
     source = recorded.pop("_src_path")
     if answers["preset"] != "custom":
         recorded.pop("tricks", None)
-    assert preview.render_recorded(own_version(), source, directory, recorded)
+    preview.render(own_version(), source, directory, recorded)
     path = directory / ".copier-answers.yml"
     # Copier records no version of a template outside of git.
     version = f"_commit: {own_version().name}\n"
