@@ -100,16 +100,16 @@ def watch_saves(note: Callable[[str, str], None]) -> None:
         directory = target(descriptor).endswith("/checkpoints")
         return "fsync directory" if directory else "fsync file"
 
+    def removed(path: Any, *_: Any) -> str | None:
+        saved = in_checkpoints(path) and target(path).endswith(".pt")
+        return "remove" if saved else None
+
     wrap(io, "open", opened)
     wrap(os, "open", opened_low)
     wrap(os, "fsync", flushed)
     wrap(os, "replace", named("rename"))
     # A save tidies up what is aside at its end: that is gone after a success.
-    wrap(
-        os,
-        "unlink",
-        lambda path, *_: "remove" if target(path).endswith(".pt") else None,
-    )
+    wrap(os, "unlink", removed)
     import torch
 
     save = torch.save
