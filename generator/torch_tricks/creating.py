@@ -115,11 +115,12 @@ def create(
         answers = {name: known.answers[name] for name in asked} | answers
         choose = ask and answers["preset"] == "custom" and not (take or leave)
         asked = questions.asked.keys() - answers.keys() if choose else set()
-        known = attempt(scratch, answers, ask=asked, files=False)
-        answers |= {name: known.answers[name] for name in asked}
-        tricks = questions.changed(known.answers, take, leave)
-        if any(known.answers[name] != value for name, value in tricks.items()):
-            answers |= {"preset": "custom"} | tricks
+        if asked or take or leave:  # Copier takes seconds for them.
+            known = attempt(scratch, answers, ask=asked, files=False)
+            answers |= {name: known.answers[name] for name in asked}
+            tricks = questions.changed(known.answers, take, leave)
+            if any(known.answers[name] != value for name, value in tricks.items()):
+                answers |= {"preset": "custom"} | tricks
     with scratch_beside(dest) as scratch:
         rendering = attempt(scratch, answers)
         dependencies = rendering.dependencies
