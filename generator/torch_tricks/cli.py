@@ -86,7 +86,11 @@ def main(
     if version:
         from importlib import metadata
 
-        print(f"torch-tricks {metadata.version('torch-tricks')}")
+        try:
+            number = metadata.version("torch-tricks")
+        except metadata.PackageNotFoundError:
+            number = f"in {Path(__file__).parent}, not installed"
+        print(f"torch-tricks {number}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         print(context.get_help())
