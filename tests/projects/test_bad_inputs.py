@@ -21,6 +21,7 @@ import torch
 from parts import few_of
 from PIL import Image
 from rendering import render
+from subsets import ROOT
 from training import WITHOUT_TRACKERS, make_digits
 from zygote import Zygote
 
@@ -547,6 +548,12 @@ def errors(result: CompletedProcess[str]) -> str:
         for line in lines
         if not line.startswith("left out in ") and "opened images have" not in line
     )
+
+
+def test_the_documentation_counts_them():
+    count = len(ROWS) + len(BARE) + len(MINIMAL)
+    for page in ("README.md", "docs/proof.md"):
+        assert f"{count} bad inputs" in (ROOT / page).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("row", "status", "says"), some_of(ROWS))

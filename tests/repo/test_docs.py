@@ -16,6 +16,7 @@ from write_docs import (
     project,
     rendered,
     section_of,
+    sizes,
     written,
     written_section,
 )
@@ -149,3 +150,13 @@ def test_the_readme_of_every_row_has_whole_sections():
         assert ("\n## Tricks\n" in text) == bool(headings)
         assert "\n\n\n" not in re.sub(r"```.*?```", "-", text, flags=re.DOTALL)
         assert text.endswith(".\n")
+
+
+def test_the_readme_counts_what_there_is():
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    lines = dict(re.findall(r"`(\w+)` \| ([\d,]+) \|", sizes()))
+    assert f"from {len(TRICKS)} tricks" in text
+    assert f"[{lines['recommended']} lines]" in text
+    assert f"or {lines['minimal']} without tricks" in text
+    assert f"renders {len(covering_array())} projects" in text
+    assert f"trains {len(covering_array(2, SEED_OF_PAIRS))} others" in text
