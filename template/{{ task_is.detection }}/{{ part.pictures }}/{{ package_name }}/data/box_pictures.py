@@ -7,6 +7,8 @@ from PIL import ImageDraw, ImageFont
 from torch import Tensor
 from torchvision.transforms.v2.functional import pil_to_tensor, to_pil_image
 
+LOWEST_SCORE = 0.5
+"""Lowest score of a box in pictures."""
 SMALLEST = 256
 """Smallest height and width of a picture in pixels."""
 
