@@ -125,9 +125,8 @@ def make_shapes_few(project: Path) -> None:
     """Lets a project have as many built-in shapes as there are images in the folder."""
     path = project / PACKAGE / "data" / "shapes.py"
     text = path.read_text(encoding="utf-8")
-    few = text.replace(
-        "8192 if train else 2048", f"{TRAIN_IMAGES} if train else {VAL_IMAGES}"
-    )
+    counts = f"{TRAIN_IMAGES} if train else {VAL_IMAGES}"
+    few = re.sub(r"\d+ if train else \d+", counts, text)
     assert few != text
     path.write_text(few, encoding="utf-8")
 

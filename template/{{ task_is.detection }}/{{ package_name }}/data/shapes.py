@@ -21,14 +21,14 @@ class Shapes(Dataset[tuple[Tensor, Boxes]]):
     on every machine and in every epoch: the split and the index seed its generator.
 
     Args:
-        train: 8,192 training images; otherwise 2,048 validation images.
+        train: 4,096 training images; otherwise 1,024 validation images.
         image_size: height and width of the images in pixels.
     """
 
     def __init__(self, train: bool, image_size: Sequence[int] = (64, 64)) -> None:
         self.names = ["circle", "cross", "ring", "square", "star", "triangle"]
         self.train = train
-        self.length = 8192 if train else 2048
+        self.length = 4096 if train else 1024
         axes = [(np.arange(n, dtype=np.float32) + 0.5) / n - 0.5 for n in image_size]
         self.y, self.x = np.meshgrid(*axes, indexing="ij")
 

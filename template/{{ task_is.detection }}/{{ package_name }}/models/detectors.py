@@ -8,6 +8,7 @@ import difflib
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -26,7 +27,6 @@ DETECTIONS = 100
 """Detections of an image, as in COCO's metrics."""
 SCORE_THRESHOLD = 0.05
 """Boxes of a lower score are no detections."""
-SMALL = "small_fcos"
 
 
 class Detector(nn.Module):
@@ -81,8 +81,8 @@ class Detector(nn.Module):
         padding = torch.tensor([0.0] * 5 + [-1], device=inputs.device)
         found = []
         for image in self.detector(inputs):
-            columns = image["boxes"], image["scores"], image["labels"] - self.first_class
-            table = torch.column_stack(columns)
+            classes = image["labels"] - self.first_class
+            table = torch.column_stack([image["boxes"], image["scores"], classes])
             found.append(torch.cat([table, padding.expand(DETECTIONS - len(table), 6)]))
         return torch.stack(found)
 
@@ -125,18 +125,17 @@ class SmallPyramid(nn.Module):
     """Four convolution blocks and a feature pyramid, at strides of 4, 8 and 16.
 
     Args:
-        channels: channels of the images.
         width: channels of the first block; each of the next has twice as many.
     """
 
     out_channels = 32
 
-    def __init__(self, channels: int = 3, width: int = 16) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
-        widths = [channels, width, 2 * width, 4 * width, 8 * width]
+        widths = [3, width, 2 * width, 4 * width, 8 * width]
         self.blocks = nn.ModuleList(
             Conv2dNormActivation(inputs, outputs, stride=2)
-            for inputs, outputs in zip(widths, widths[1:])
+            for inputs, outputs in pairwise(widths)
         )
         self.pyramid = FeaturePyramidNetwork(widths[2:], self.out_channels)
 
@@ -150,30 +149,46 @@ class SmallPyramid(nn.Module):
         return self.pyramid(maps)
 
 
-def create_detector(name: str, outputs: int) -> Detector:
-    """Creates a detector by its name, with random weights.
+class SmallFCOS(Detector):
+    """A small FCOS (arXiv:1904.01355), for objects of about 8 to 64 pixels.
+
+    Args:
+        outputs: number of classes, without a background.
+        width: channels of the first block; each of the next has twice as many.
+    """
+
+    def __init__(self, outputs: int, width: int = 16) -> None:
+        backbone = SmallPyramid(width)
+        detector = FCOS(
+            backbone,
+            outputs,
+            anchor_generator=AnchorGenerator(((4,), (8,), (16,)), ((1.0,),) * 3),
+            head=FCOSHead(backbone.out_channels, 1, outputs, num_convs=2),
+            score_thresh=SCORE_THRESHOLD,
+            detections_per_img=DETECTIONS,
+        )
+        super().__init__(detector, first_class=0)
+
+
+def create_torchvision_detector(name: str, outputs: int) -> Detector:
+    """Creates a detector of torchvision, with random weights.
 
     Args:
         outputs: number of classes, without a background.
     """
-    names = torchvision.models.list_models(
-        module=detection, exclude=["maskrcnn*", "keypointrcnn*"]
-    )
-    if name == SMALL:
-        backbone = SmallPyramid()
-        anchors = AnchorGenerator(((4,), (8,), (16,)), ((1.0,),) * 3)
-        head = FCOSHead(backbone.out_channels, 1, outputs, num_convs=2)
-        limits = {"score_thresh": SCORE_THRESHOLD, "detections_per_img": DETECTIONS}
-        return Detector(FCOS(backbone, outputs, anchor_generator=anchors, head=head, **limits), 0)
+    others = ["maskrcnn*", "keypointrcnn*"]  # Their targets are more than boxes.
+    names = torchvision.models.list_models(module=detection, exclude=others)
     if name not in names:
-        close = difflib.get_close_matches(name, [SMALL, *names], n=3) or [SMALL]
+        known = ["small_fcos", *names]
+        close = difflib.get_close_matches(name, known, n=3) or known[:1]
         raise UserError(f"there is no model {name}: try --model {' or '.join(close)}")
     background = name.startswith(("fasterrcnn", "ssd"))
     prefix = "box_" if name.startswith("fasterrcnn") else ""
-    options = {
+    options: dict[str, Any] = {
         "weights_backbone": None,  # Otherwise it is downloaded.
         f"{prefix}score_thresh": SCORE_THRESHOLD,
         f"{prefix}detections_per_img": DETECTIONS,
     }
-    model = torchvision.models.get_model(name, num_classes=outputs + background, **options)
-    return Detector(model, int(background))
+    classes = outputs + background
+    model = torchvision.models.get_model(name, num_classes=classes, **options)
+    return Detector(model, first_class=int(background))
