@@ -81,7 +81,11 @@ class Detector(nn.Module):
         padding = torch.tensor([0.0] * 5 + [-1], device=inputs.device)
         found = []
         for image in self.detector(inputs):
-            columns = image["boxes"], image["scores"], image["labels"] - self.first_class
+            columns = (
+                image["boxes"],
+                image["scores"],
+                image["labels"] - self.first_class,
+            )
             table = torch.column_stack(columns)
             found.append(torch.cat([table, padding.expand(DETECTIONS - len(table), 6)]))
         return torch.stack(found)
@@ -164,7 +168,9 @@ def create_detector(name: str, outputs: int) -> Detector:
         anchors = AnchorGenerator(((4,), (8,), (16,)), ((1.0,),) * 3)
         head = FCOSHead(backbone.out_channels, 1, outputs, num_convs=2)
         limits = {"score_thresh": SCORE_THRESHOLD, "detections_per_img": DETECTIONS}
-        return Detector(FCOS(backbone, outputs, anchor_generator=anchors, head=head, **limits), 0)
+        return Detector(
+            FCOS(backbone, outputs, anchor_generator=anchors, head=head, **limits), 0
+        )
     if name not in names:
         close = difflib.get_close_matches(name, [SMALL, *names], n=3) or [SMALL]
         raise UserError(f"there is no model {name}: try --model {' or '.join(close)}")
@@ -175,5 +181,7 @@ def create_detector(name: str, outputs: int) -> Detector:
         f"{prefix}score_thresh": SCORE_THRESHOLD,
         f"{prefix}detections_per_img": DETECTIONS,
     }
-    model = torchvision.models.get_model(name, num_classes=outputs + background, **options)
+    model = torchvision.models.get_model(
+        name, num_classes=outputs + background, **options
+    )
     return Detector(model, int(background))
