@@ -1,7 +1,7 @@
 """Boxes in annotation files, which are checked before training."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -72,8 +72,10 @@ class BoxChecks:
     """Checks of boxes, with examples of those that are odd or wrong."""
 
     def __init__(self) -> None:
-        self.odd: defaultdict[str, list[str]] = defaultdict(list)
-        """Places of boxes that are read in another way, or left out, by the reason."""
+        self.odd: Counter[str] = Counter()
+        """Boxes that are read in another way, or left out, by the reason."""
+        self.examples: dict[str, str] = {}
+        """A place of each reason."""
         self.wrong: defaultdict[str, list[str]] = defaultdict(list)
         """Places of those that are refused."""
 
@@ -84,35 +86,35 @@ class BoxChecks:
         kept: dict[tuple[Corners, int], bool] = {}
         for number, corners, place, crowd in boxes:
             x1, y1, x2, y2 = corners
-            if not all(map(math.isfinite, corners)):
+            if not math.isfinite(x1 + y1 + x2 + y2):
                 self.wrong["boxes without finite numbers"].append(place)
                 continue
             if x2 < x1 or y2 < y1:
                 self.wrong["boxes that end before they begin"].append(place)
                 continue
             if x2 == x1 or y2 == y1:
-                self.odd["boxes of no size, left out"].append(place)
+                self.note("boxes of no size, left out", place)
                 continue
-            if size is not None:
-                corners = clamp(corners, size)
+            height, width = size or (math.inf, math.inf)
+            if x1 < 0 or y1 < 0 or x2 > width or y2 > height:
+                corners = max(x1, 0), max(y1, 0), min(x2, width), min(y2, height)
                 if corners[2] <= corners[0] or corners[3] <= corners[1]:
-                    self.odd["boxes outside of their image, left out"].append(place)
+                    self.note("boxes outside of their image, left out", place)
                     continue
-                excess = [abs(a - b) for a, b in zip(corners, (x1, y1, x2, y2))]
-                if max(excess[::2]) > ROUNDING * size[1] or (
-                    max(excess[1::2]) > ROUNDING * size[0]
-                ):
-                    self.odd["boxes cut at the edge of their image"].append(place)
+                across, down = max(-x1, x2 - width), max(-y1, y2 - height)
+                if across > ROUNDING * width or down > ROUNDING * height:
+                    self.note("boxes cut at the edge of their image", place)
             if (corners, number) in kept:
-                self.odd["boxes that are there twice, read once"].append(place)
+                self.note("boxes that are there twice, read once", place)
             kept[corners, number] = crowd
         found = tuple(corners for corners, _ in kept), tuple(n for _, n in kept)
         return ImageBoxes(*found, (*kept.values(),), size)
 
-    def note(self, kind: str, places: Sequence[str]) -> None:
-        """Notes what is read in another way, or left out, if there is any."""
+    def note(self, kind: str, *places: str) -> None:
+        """Counts what is read in another way, or left out."""
         if places:
-            self.odd[kind] += places
+            self.odd[kind] += len(places)
+            self.examples.setdefault(kind, places[0])
 
     def refuse(self) -> None:
         """Raises an error if a box is wrong."""
@@ -122,14 +124,9 @@ class BoxChecks:
     def notes(self) -> list[str]:
         """Returns a line for each kind of odd boxes."""
         return [
-            f"{k}: {len(found):,}, such as {found[0]}" for k, found in self.odd.items()
+            f"{kind}: {count:,}, such as {self.examples[kind]}"
+            for kind, count in self.odd.items()
         ]
-
-
-def clamp(corners: Corners, size: tuple[float, float]) -> Corners:
-    """Cuts a box at the edge of an image of a height and width."""
-    (x1, y1, x2, y2), (height, width) = corners, size
-    return max(x1, 0), max(y1, 0), min(x2, width), min(y2, height)
 
 
 def outline(points: Sequence[float]) -> Corners:

@@ -100,16 +100,16 @@ def read_annotations(path: Path, directory: Path) -> FileImages:
         raise UserError(f"{path} has a name for two categories: rename one of them")
     checks = BoxChecks()
     unnamed = sorted({plain(c["name"]) for c in content["categories"]} - {*names})
-    checks.note("categories of other categories, without boxes, left out", unnamed)
+    checks.note("categories of other categories, without boxes, left out", *unnamed)
     known = annotations.keys() - images.keys()
     alone = [f"image {n} of {path}" for n in known for _ in annotations[n]]
-    checks.note("annotations without an image, left out", alone)
+    checks.note("annotations without an image, left out", *alone)
     find = ImageFinder(path, directory)
     files, targets = [], []
     for number, (name, size) in images.items():
         file = find(name)
         if file is None:
-            checks.odd["images that do not exist, left out"].append(name)
+            checks.note("images that do not exist, left out", name)
             continue
         drawn = read_boxes(path, annotations[number], numbers, checks)
         files.append(file)
@@ -121,7 +121,7 @@ def read_annotations(path: Path, directory: Path) -> FileImages:
     for place in sorted({file.parent for file in files}):
         others = {*find_image_files(place, left_out)} - {*files}
         kind = f"images in {place} without an entry in {path.name}, left out"
-        checks.note(kind, sorted(map(str, others)))
+        checks.note(kind, *sorted(map(str, others)))
     layout = f"boxes of {path.parent} are in COCO's format: {path.name}"
     notes = [layout, *describe_left_out(directory, left_out), *checks.notes()]
     return FileImages(files, targets, names, notes=notes)
@@ -164,7 +164,7 @@ def read_boxes(
             checks.wrong["annotations without a box or a polygon"].append(place)
             continue
         if not each.get("bbox"):
-            checks.odd[POLYGON].append(place)
+            checks.note(POLYGON, place)
         crowd = bool(each.get("iscrowd"))
         yield DrawnBox(numbers[each["category_id"]], corners, place, crowd)
 

@@ -100,8 +100,8 @@ def find_voc(directory: Path) -> VocImages | None:
         else:
             alone.append(str(path))
     without = [str(file) for name, file in by_name.items() if name not in images]
-    checks.note("annotations without an image, left out", alone)
-    checks.note("images without an annotation, left out", without)
+    checks.note("annotations without an image, left out", *alone)
+    checks.note("images without an annotation, left out", *without)
     checks.refuse()
     if not images:
         raise UserError(
@@ -178,7 +178,7 @@ def read_objects(
         try:
             if not any(texts) and len(points) >= 6:
                 corners = outline([*map(float, points)])
-                checks.odd[POLYGON].append(place)
+                checks.note(POLYGON, place)
             else:
                 x1, y1, x2, y2 = map(float, texts)
                 corners = x1, y1, x2, y2

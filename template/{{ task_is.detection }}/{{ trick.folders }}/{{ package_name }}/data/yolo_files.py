@@ -55,9 +55,9 @@ class YoloImages(OwnImages):
                 f"no image of {split} has labels: write those of {absent[0]} into "
                 f"{labels[0]}"
             )
-        checks.note("images without a file of labels, which have no boxes", absent)
+        checks.note("images without a file of labels, which have no boxes", *absent)
         unused = find_unused(files, labels)
-        checks.note("files of labels without an image, left out", unused)
+        checks.note("files of labels without an image, left out", *unused)
         place = self.description.parent
         notes = [*self.notes, *describe_left_out(place, left_out), *checks.notes()]
         return FileImages(files, targets, self.names, notes=notes)
@@ -93,7 +93,7 @@ class YoloImages(OwnImages):
                 corners = (x - width / 2, y - height / 2, *ends)
                 yield DrawnBox(self.numbers[int(number)], corners, place)
             elif len(values) >= 6 and len(values) % 2 == 0:
-                checks.odd[POLYGON].append(place)
+                checks.note(POLYGON, place)
                 yield DrawnBox(self.numbers[int(number)], outline(values), place)
             else:
                 kind = "lines that are no class with x, y, width and height"
