@@ -1,0 +1,179 @@
+"""torchvision's detectors, with tensors of one shape in and out.
+
+A batch has inputs (N, C, H, W), boxes (N, M, 6) as in Batch.targets, and detections
+(N, DETECTIONS, 6).
+"""
+
+import difflib
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torchvision
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torchvision.models import detection
+from torchvision.models.detection.anchor_utils import AnchorGenerator
+from torchvision.models.detection.fcos import FCOS, FCOSHead
+from torchvision.models.detection.image_list import ImageList
+from torchvision.ops import Conv2dNormActivation, FeaturePyramidNetwork
+
+from ..errors import UserError
+
+DETECTIONS = 100
+"""Detections of an image, as in COCO's metrics."""
+SCORE_THRESHOLD = 0.05
+"""Boxes of a lower score are no detections."""
+SMALL = "small_fcos"
+
+
+class Detector(nn.Module):
+    """A detector of torchvision.
+
+    Args:
+        detector: takes a list of images, and in training a list of targets.
+        first_class: its number of the first class: 1 if 0 is the background.
+    """
+
+    def __init__(self, detector: nn.Module, first_class: int) -> None:
+        super().__init__()
+        detector.transform = AsTheyAre()
+        self.detector = detector
+        self.first_class = first_class
+
+    def forward(self, inputs: Tensor, targets: Tensor | None = None) -> Any:
+        """Returns detections, or losses and detections.
+
+        Args:
+            inputs: normalized images of shape (N, C, H, W).
+            targets: shape (N, M, 6).
+
+        Returns:
+            Without targets, detections of shape (N, DETECTIONS, 6): x1, y1, x2 and y2 in
+            pixels, score and class, by falling score. Rows of padding have a score of 0
+            and the class -1. With targets, the mean loss of the batch, N times, and
+            detections, of which training has none.
+        """
+        if targets is None:
+            return self.detect(inputs)
+        if self.training:
+            return self.losses(inputs, targets), inputs.new_empty(len(inputs), 0, 6)
+        # Detectors draw boxes for the loss: always the same, and no numbers of training.
+        devices = [inputs.device] if inputs.device.type == "cuda" else []
+        with torch.random.fork_rng(devices), loss_mode(self.detector):
+            torch.manual_seed(0)
+            losses = self.losses(inputs, targets)
+        return losses, self.detect(inputs)
+
+    def losses(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Returns the mean loss over the images, once for each image."""
+        trained = (targets[..., 4] >= 0) & (targets[..., 5] == 0)
+        boxes = [
+            {"boxes": rows[:, :4], "labels": rows[:, 4].long() + self.first_class}
+            for rows in (rows[kept] for rows, kept in zip(targets, trained))
+        ]
+        return sum(self.detector(inputs, boxes).values()).float().expand(len(inputs))
+
+    def detect(self, inputs: Tensor) -> Tensor:
+        """Returns the detections."""
+        padding = torch.tensor([0.0] * 5 + [-1], device=inputs.device)
+        found = []
+        for image in self.detector(inputs):
+            columns = image["boxes"], image["scores"], image["labels"] - self.first_class
+            table = torch.column_stack(columns)
+            found.append(torch.cat([table, padding.expand(DETECTIONS - len(table), 6)]))
+        return torch.stack(found)
+
+
+class AsTheyAre(nn.Module):
+    """Replaces the transform of a detector: inputs are resized and normalized."""
+
+    def forward(
+        self, inputs: Tensor, targets: list[dict[str, Tensor]] | None = None
+    ) -> tuple[ImageList, list[dict[str, Tensor]] | None]:
+        """Pads to multiples of 32 pixels, so that maps fit into larger ones."""
+        *_, height, width = inputs.shape
+        inputs = F.pad(inputs, (0, -width % 32, 0, -height % 32))
+        return ImageList(inputs, [(height, width)] * len(inputs)), targets
+
+    def postprocess(self, result: Any, *_: Any) -> Any:
+        """Leaves boxes in the pixels of the inputs."""
+        return result
+
+
+@contextmanager
+def loss_mode(detector: nn.Module) -> Iterator[None]:
+    """Lets a detector in evaluation mode return losses.
+
+    Its layers, such as batch-norm and dropout, stay in evaluation mode.
+    """
+    parts = [detector]
+    if isinstance(detector, detection.FasterRCNN):
+        parts += [detector.rpn, detector.roi_heads]
+    for part in parts:
+        part.training = True
+    try:
+        yield
+    finally:
+        for part in parts:
+            part.training = False
+
+
+class SmallPyramid(nn.Module):
+    """Four convolution blocks and a feature pyramid, at strides of 4, 8 and 16.
+
+    Args:
+        channels: channels of the images.
+        width: channels of the first block; each of the next has twice as many.
+    """
+
+    out_channels = 32
+
+    def __init__(self, channels: int = 3, width: int = 16) -> None:
+        super().__init__()
+        widths = [channels, width, 2 * width, 4 * width, 8 * width]
+        self.blocks = nn.ModuleList(
+            Conv2dNormActivation(inputs, outputs, stride=2)
+            for inputs, outputs in zip(widths, widths[1:])
+        )
+        self.pyramid = FeaturePyramidNetwork(widths[2:], self.out_channels)
+
+    def forward(self, inputs: Tensor) -> dict[str, Tensor]:
+        """Returns a map for each stride."""
+        maps: OrderedDict[str, Tensor] = OrderedDict()
+        for number, block in enumerate(self.blocks):
+            inputs = block(inputs)
+            if number:
+                maps[str(number)] = inputs
+        return self.pyramid(maps)
+
+
+def create_detector(name: str, outputs: int) -> Detector:
+    """Creates a detector by its name, with random weights.
+
+    Args:
+        outputs: number of classes, without a background.
+    """
+    names = torchvision.models.list_models(
+        module=detection, exclude=["maskrcnn*", "keypointrcnn*"]
+    )
+    if name == SMALL:
+        backbone = SmallPyramid()
+        anchors = AnchorGenerator(((4,), (8,), (16,)), ((1.0,),) * 3)
+        head = FCOSHead(backbone.out_channels, 1, outputs, num_convs=2)
+        limits = {"score_thresh": SCORE_THRESHOLD, "detections_per_img": DETECTIONS}
+        return Detector(FCOS(backbone, outputs, anchor_generator=anchors, head=head, **limits), 0)
+    if name not in names:
+        close = difflib.get_close_matches(name, [SMALL, *names], n=3) or [SMALL]
+        raise UserError(f"there is no model {name}: try --model {' or '.join(close)}")
+    background = name.startswith(("fasterrcnn", "ssd"))
+    prefix = "box_" if name.startswith("fasterrcnn") else ""
+    options = {
+        "weights_backbone": None,  # Otherwise it is downloaded.
+        f"{prefix}score_thresh": SCORE_THRESHOLD,
+        f"{prefix}detections_per_img": DETECTIONS,
+    }
+    model = torchvision.models.get_model(name, num_classes=outputs + background, **options)
+    return Detector(model, int(background))
