@@ -138,14 +138,17 @@ def precision_at_recalls(right: Tensor, wrong: Tensor, there: Tensor) -> Tensor:
     It is 0 for recalls that are never reached, and NaN without true boxes.
 
     Args:
-        right: numbers of detections with a true box by falling score, of shape
+        right: numbers of detections with a true box, in steps of falling score, of shape
             (..., steps).
-        wrong: numbers of the other detections.
+        wrong: numbers of the other detections in each step.
         there: numbers of true boxes, of shape (..., 1).
     """
-    right, wrong = right.double().cumsum(dim=-1), wrong.double().cumsum(dim=-1)
-    precision = right / (right + wrong).clamp(min=1)
+    right, wrong = right.double(), wrong.double()
+    # In a step of several, the false ones lie evenly between the true ones.
+    false = wrong.cumsum(dim=-1) - wrong / (right + 1)
+    true = right.cumsum(dim=-1)
+    precision = true / (true + false).clamp(min=1)
     best = precision.flip(-1).cummax(dim=-1).values.flip(-1)
     recalls = torch.from_numpy(RECALLS).expand(*right.shape[:-1], -1).contiguous()
-    places = torch.searchsorted(right / there, recalls)
+    places = torch.searchsorted(true / there, recalls)
     return F.pad(best, (0, 1)).gather(-1, places).where(there > 0, torch.nan)
