@@ -28,10 +28,10 @@ def modules(tmp_path_factory):
 
 
 def draw_boxes(rng, count, grid):
-    """Boxes of all sizes; in a grid, many have the same overlaps."""
+    """Boxes of all sizes; in a grid, many have equal overlaps, or the size of a limit."""
     if grid:
-        start = rng.integers(0, 8, (count, 2)) * 16
-        return np.hstack([start, start + 16 * rng.integers(1, 9, (count, 2))])
+        start = 4 * rng.integers(0, 9, (count, 2))
+        return np.hstack([start, start + rng.choice([32, 32, 36, 96], (count, 1))])
     start, size = rng.random((count, 2)) * 150, np.exp(rng.uniform(1, 5, (count, 2)))
     return np.hstack([start, start + size])
 
@@ -47,6 +47,7 @@ def draw_image(rng, grid):
     if len(true):
         near = rng.integers(0, len(true), len(found))
         shift = rng.normal(0, 4, found.shape) * (rng.random((len(found), 1)) < 0.7)
+        shift = 4 * np.tile(rng.integers(-1, 2, (len(found), 2)), 2) if grid else shift
         moved = targets[near, :4] + shift
         moved[:, 2:] = np.maximum(moved[:, 2:], moved[:, :2] + 1)
         is_near = rng.random(len(found)) < 0.6
