@@ -120,10 +120,11 @@ def read_annotations(path: Path, directory: Path) -> FileImages:
     left_out: Counter[str] = Counter()
     for place in sorted({file.parent for file in files}):
         others = {*find_image_files(place, left_out)} - {*files}
+        left_out[".json"] -= place == path.parent  # The annotations.
         kind = f"images in {place} without an entry in {path.name}, left out"
         checks.note(kind, *sorted(map(str, others)))
     layout = f"boxes of {path.parent} are in COCO's format: {path.name}"
-    notes = [layout, *describe_left_out(directory, left_out), *checks.notes()]
+    notes = [layout, *describe_left_out(directory, +left_out), *checks.notes()]
     return FileImages(files, targets, names, notes=notes)
 
 

@@ -163,7 +163,18 @@ def make_images(
     places: dict[str, list[Path]] = {}
     for split, entry in entries.items():
         texts = entry if isinstance(entry, list) else [entry]
-        places[split] = [find_place(path, root, str(text), notes) for text in texts]
+        found = [find_place(path, root, str(text), notes) for text in texts]
+        missing = [str(text) for text, place in zip(texts, found) if place is None]
+        if missing and split != "test":
+            raise UserError(
+                f"{path} names {missing[0]}, which is not in {path.parent}: fix its path"
+            )
+        if missing:  # Roboflow names one that it does not export.
+            notes.append(
+                f"{path.name} names {missing[0]} for test, which does not exist"
+            )
+            continue
+        places[split] = [place for place in found if place is not None]
     if "val" in places and places["val"] == places.get("train"):
         raise UserError(
             f"{path} has the same images for train and val: remove val, and --val-share "
@@ -171,22 +182,21 @@ def make_images(
         )
     places = places or {"all": [path.parent / "images"]}
     numbers = {number: place for place, number in enumerate(names)}
+    splits = {split: name for split, name in splits.items() if split in places}
     return YoloImages(path, [*names.values()], numbers, splits, places, notes)
 
 
-def find_place(path: Path, root: str, text: str, notes: list[str]) -> Path:
+def find_place(path: Path, root: str, text: str, notes: list[str]) -> Path | None:
     """Finds a directory or list, whose path may be that of another machine."""
     inner = text
     while inner.startswith(("../", "./")):
         inner = inner.partition("/")[2]
     own = path.parent
     tries = [own / root / text, own / text, own / root / inner, own / inner]
-    found = [place for place in tries if place.exists()]
-    if not found:
-        raise UserError(f"{path} names {text}, which is not in {own}: fix its path")
-    if found[0] != tries[0]:
-        notes.append(f"{path.name} names {tries[0]}, which is read from {found[0]}")
-    return found[0]
+    found = next((place for place in tries if place.exists()), None)
+    if found not in (None, tries[0]):
+        notes.append(f"{path.name} names {tries[0]}, which is read from {found}")
+    return found
 
 
 def list_images(place: Path, left_out: Counter[str]) -> list[Path]:
