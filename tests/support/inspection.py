@@ -150,7 +150,11 @@ EXCEPTIONS = {
 }
 
 
-WORDS_OF_TASKS = {"multilabel": {"f1", "macro", "scores"}, "regression": {"l1"}}
+WORDS_OF_TASKS = {
+    "detection": {"from pil", "pil", "pillow", "recall", "scores"},
+    "multilabel": {"f1", "macro", "scores"},
+    "regression": {"l1"},
+}
 """Words of a trick that all projects of a task may say."""
 
 Files = Mapping[str, str]

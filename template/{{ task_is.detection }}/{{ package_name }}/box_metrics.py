@@ -14,7 +14,7 @@ from torch.nn import functional as F
 IOUS = np.linspace(0.5, 0.95, 10)
 """Thresholds of the overlap (IoU, intersection over union) with a true box."""
 RECALLS = np.linspace(0, 1, 101)
-"""Recalls of the precisions that are averaged. torch.linspace rounds differently."""
+"""Recalls of the precisions in a mean. torch.linspace rounds some of them differently."""
 BINS = 2**11
 """Number of bins of the score, which are narrower near 0 and 1."""
 
