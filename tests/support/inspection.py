@@ -273,8 +273,10 @@ def dead_code(files: Files) -> Iterator[str]:
             yield f"{name}: nothing uses {defined}"
 
 
-FOR_OTHERS = frozenset({"forward", "ArrayImages", "read_image", "command"})
-"""What torch calls, what the README offers for data sets of an owner, and what people read in
+FOR_OTHERS = frozenset(
+    {"forward", "postprocess", "ArrayImages", "read_image", "command"}
+)
+"""What torch and torchvision call, what the README offers for data sets of an owner, and what people read in
 provenance.json. pydantic calls what it decorates."""
 
 
