@@ -20,9 +20,6 @@ RELATIVE = (1, 1)
 ROUNDING = 1e-3
 """Share of a side by which numbers may differ as they are rounded."""
 
-POLYGON = "polygons, of which the box around them is read"
-"""A note on annotations without a box of their own."""
-
 Corners = tuple[float, float, float, float]
 """x1, y1, x2 and y2 of a box."""
 
@@ -127,12 +124,6 @@ class BoxChecks:
             f"{kind}: {count:,}, such as {self.examples[kind]}"
             for kind, count in self.odd.items()
         ]
-
-
-def outline(points: Sequence[float]) -> Corners:
-    """Returns the box around points: x and y of each, one after the other."""
-    across, down = points[::2], points[1::2]
-    return min(across), min(down), max(across), max(down)
 
 
 def refuse(what: str, found: Sequence[str]) -> None:

@@ -13,9 +13,10 @@ from typing import Any
 
 from ..errors import UserError
 from ..names import plain
-from .box_files import POLYGON, BoxChecks, Corners, DrawnBox, outline, upright_size
+from .box_files import BoxChecks, Corners, DrawnBox, upright_size
 from .image_search import describe_left_out, find_image_files
 from .own_images import SPLIT_NAMES, FileImages, OwnImages, join
+from .polygons import POLYGON, outline
 
 
 @dataclass

@@ -12,9 +12,10 @@ from xml.etree import ElementTree
 
 from ..errors import UserError
 from ..names import plain
-from .box_files import POLYGON, BoxChecks, DrawnBox, outline, upright_size
+from .box_files import BoxChecks, DrawnBox, upright_size
 from .image_search import describe_left_out, find_image_files
 from .own_images import FileImages, OwnImages, name_splits
+from .polygons import POLYGON, outline
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
 """Names of the corners of a box."""
