@@ -99,7 +99,7 @@ def count_boxes(detections: Tensor, targets: Tensor, classes: int) -> dict[str, 
     score, label = detections[..., 4], detections[..., 5].long()
     # The arc sine spreads scores near 0 and 1, which are frequent.
     share = score.clamp(0, 1).sqrt().asin() * (2 / math.pi)
-    step = (share * BINS).long().clamp(max=BINS - 1)
+    step = (share * BINS).long().clamp(0, BINS - 1)
     threshold = torch.arange(len(IOUS), device=label.device).unsqueeze(1)
     rows = label.clamp(min=0)[:, None] * len(IOUS) + threshold
     cells = (rows * BINS + step[:, None]).flatten()
