@@ -134,10 +134,7 @@ def train_epoch(train: ModuleType, run: Any) -> None:
     torch.manual_seed(run.progress.epoch)  # Of dropout and of mixup.
     # The bar of a run whose errors go to no terminal is not drawn.
     with contextlib.redirect_stderr(io.StringIO()):
-        line = train.train_epoch(run)
-    run.progress.history.append(line)
-    run.progress.epoch += 1
-    run.progress.batch = 0
+        train.train_epoch(run)
 
 
 def make_run(train: ModuleType, directory: Path, steps: int, **options: Any) -> Any:

@@ -190,7 +190,7 @@ def serve(project: Path) -> None:
             if command == "start":
                 run = make_run(train, Path(directory), image_size=32, **options)
             elif command == "train":
-                run.progress.batch, before = 0, time.process_time()
+                before = time.process_time()
                 train.train_epoch(run)
                 answer = time.process_time() - before
             elif command == "peak":

@@ -25,7 +25,7 @@ ALL = OF_RECOMMENDED + sorted(
 PROJECTS = {
     "minimal": (
         {},
-        ["batch_norm", "data", OF_LOADERS, "log", "settings_file", "train"],
+        ["data", OF_LOADERS, "log", "settings_file", "train"],
     ),
     "recommended": ({}, OF_RECOMMENDED),
     "everything": ({}, ALL),
