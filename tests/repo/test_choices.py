@@ -35,8 +35,8 @@ def test_the_default_is_copiers(version, tmp_path):
         name: answers[name] for name in version.questions.asked if name != "tricks"
     }
     del given[FORMS]
-    with pytest.raises(Refusal, match="detection"):
-        preview.complete(version, given | {TASK: "detection"})
+    with pytest.raises(Refusal, match="captioning"):
+        preview.complete(version, given | {TASK: "captioning"})
     with pytest.raises(Refusal, match="task has no answer"):
         preview.complete(version, names)
 

@@ -42,6 +42,7 @@ DESCRIPTIONS = {
     "multilabel": "Multi-label image classification with PyTorch",
     "regression": "Image regression with PyTorch",
     "segmentation": "Image segmentation with PyTorch",
+    "detection": "Object detection with PyTorch",
 }
 
 
@@ -257,7 +258,7 @@ def test_nobody_needs_to_trust_the_template():
         ({"author": "Ada\x07"}, "without control characters"),
         ({"author": "Ada "}, "with no space at either end"),
         ({"preset": "best"}, "Invalid choice"),
-        ({"task": "detection"}, "Invalid choice"),
+        ({"task": "captioning"}, "Invalid choice"),
         ({"preset": "custom", "parallel": "tpu"}, "Invalid choice"),
         ({"tricks": "[swa]"}, "add -d preset=custom"),
         ({"chosen": "[swa]"}, "It is not asked for"),

@@ -25,6 +25,8 @@ from ..errors import UserError
 
 DETECTIONS = 100
 """Detections of an image, as in COCO's metrics."""
+LOSS_SEED = 0
+"""Detectors draw boxes for the loss: in evaluation always the same."""
 SCORE_THRESHOLD = 0.05
 """Boxes of a lower score are no detections."""
 
@@ -60,10 +62,10 @@ class Detector(nn.Module):
             return self.detect(inputs)
         if self.training:
             return self.losses(inputs, targets), inputs.new_empty(len(inputs), 0, 6)
-        # Detectors draw boxes for the loss: always the same, and no numbers of training.
+        # Random numbers of training are left as they are.
         devices = [inputs.device] if inputs.device.type == "cuda" else []
         with torch.random.fork_rng(devices), loss_mode(self.detector):
-            torch.manual_seed(0)
+            torch.manual_seed(LOSS_SEED)
             losses = self.losses(inputs, targets)
         return losses, self.detect(inputs)
 
