@@ -54,7 +54,7 @@ def test_tricks_are_refused_for_other_tasks(version, task):
         refused = f"^{trick.name} is not for task={task}: {remedy}$"
         with pytest.raises(Refusal, match=refused):
             questions.changed(answers, [trick.name], [])
-    assert questions.changed(answers, ["swa"], [])["tricks"] == ["swa"]
+    assert questions.changed(answers, ["ema"], [])["tricks"] == ["ema"]
     assert questions.read_data([f"task={task}"]) == {TASK: task}
 
 
