@@ -50,7 +50,8 @@ CASES = {
     **{
         task: (everything(task=task, parallel="dp"), {}, [BFLOAT16])
         for task in TASKS[1:]
-        if task != "detection"  # torchvision's detectors wait for the number of their boxes.
+        if task
+        != "detection"  # torchvision's detectors wait for the number of their boxes.
     },
     "a row": (ROWS[0], {}, [BFLOAT16, FLOAT16]),
     "another row": (ROWS[1], {}, [BFLOAT16, FLOAT16]),
