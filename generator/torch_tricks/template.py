@@ -76,6 +76,13 @@ class Rendering:
         return list(self.answers["chosen"])
 
     @property
+    def installation(self) -> str:
+        """The command that installs its dependencies."""
+        if "uv" in self.tricks:
+            return "uv sync --extra cpu --extra dev    # or cu126, cu130, rocm"
+        return 'pip install -e ".[dev]"'
+
+    @property
     def dependencies(self) -> list[str]:
         """The requirements in its pyproject.toml, if the template has one."""
         with suppress(OSError, ValueError, LookupError, TypeError):
