@@ -116,6 +116,13 @@ def test_a_module_that_is_imported_late_is_looked_for_at_the_start(task, tricks)
     assert late and sorted(late) == listed
 
 
+def test_the_defaults_make_the_recommended_project(copie):
+    result = copie.copy({"project_name": "Leaf Diseases"})
+    assert result.exception is None
+    assert result.answers["preset"] == "recommended"
+    assert (result.project_dir / "train.py").exists()
+
+
 def test_a_task_is_asked_for_after_the_name():
     asked = [n for n, q in QUESTIONS.items() if isinstance(q, dict) and "help" in q]
     assert asked[:3] == ["project_name", "task", "preset"]
