@@ -50,6 +50,8 @@ CASES = {
     **{
         task: (everything(task=task, parallel="dp"), {}, [BFLOAT16])
         for task in TASKS[1:]
+        if task
+        != "detection"  # torchvision's detectors wait for the number of their boxes.
     },
     "a row": (ROWS[0], {}, [BFLOAT16, FLOAT16]),
     "another row": (ROWS[1], {}, [BFLOAT16, FLOAT16]),
@@ -58,7 +60,7 @@ CASES = {
 
 AT_ONCE = ("everything", FLOAT16)
 
-WANTED = {"compile_mode": "none", "freeze": ["features.0.*"], "swa_start": 0}
+WANTED = {"compile_mode": "none", "freeze": ["*s.0.*"], "swa_start": 0}
 """Settings of all projects that have them. Fake tensors are not compiled."""
 
 

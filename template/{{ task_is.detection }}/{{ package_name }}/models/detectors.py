@@ -76,7 +76,7 @@ class Detector(nn.Module):
             {"boxes": rows[:, :4], "labels": rows[:, 4].long() + self.first_class}
             for rows in (rows[kept] for rows, kept in zip(targets, trained))
         ]
-        return sum(self.detector(inputs, boxes).values()).float().expand(len(inputs))
+        return sum(self.detector(inputs, boxes).values()).float().repeat(len(inputs))
 
     def detect(self, inputs: Tensor) -> Tensor:
         """Returns the detections."""
