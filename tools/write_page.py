@@ -67,6 +67,7 @@ EXAMPLES = {
         "multilabel": "rust; mildew",
         "regression": "12.5",
         "segmentation": "leaf_01_mask.png",
+        "detection": "rust 12 40 96 180",
     }
 }
 """A target for each choice of a question, as it stands in a list of labels."""

@@ -140,7 +140,7 @@ Task = Annotated[
     str,
     typer.Option(
         metavar="TASK",
-        help="classification, multilabel, regression or segmentation.",
+        help="classification, multilabel, regression, segmentation or detection.",
         autocompletion=lambda: choices_of(own_questions()["task"]),
     ),
 ]

@@ -106,3 +106,10 @@ class Criterion(nn.Module):
             "distances": (distances * visible).sum(),
             "near": ((distances < NEAR) & visible).sum(),
         }
+
+
+def step(
+    model: nn.Module, criterion: nn.Module, inputs: Tensor, targets: Tensor
+) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    outputs = model(inputs).float()
+    return outputs, *criterion(outputs, targets)
