@@ -58,6 +58,9 @@ class Detector(nn.Module):
             pixels, score and class, by falling score. Rows of padding have a score of 0
             and the class -1. With targets, the mean loss of the batch, N times, and
             detections, of which training has none.
+
+        FCOS and SSD divide the loss by the matched places of the batch, and Faster R-CNN
+        draws them, so batches of another size have another mean loss.
         """
         if targets is None:
             return self.detect(inputs)
