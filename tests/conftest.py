@@ -10,6 +10,7 @@ import os
 import secrets
 import shlex
 import shutil
+import subprocess
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
@@ -190,3 +191,19 @@ def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter") -> None
         terminalreporter.section("how to repeat what failed")
     for report in failed:
         terminalreporter.write_line(how_to_repeat(report.nodeid))
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A function that mounts a file system of some bytes, and returns where."""
+    place = tmp_path / "small"
+    place.mkdir()
+
+    def mount(size: int) -> Path:
+        options = ("-t", "tmpfs", "-o", f"size={size}", "tmpfs", place)
+        if subprocess.run(["mount", *options], check=False).returncode:
+            pytest.skip("only root can mount a file system")
+        return place
+
+    yield mount
+    subprocess.run(["umount", place], check=False, capture_output=True)

@@ -160,7 +160,7 @@ def carry_out(
         print(emphasized(line))
     known = base.dependencies
     if added := [each for each in new.dependencies if each not in known]:
-        print(f'new dependencies, {", ".join(added)}: pip install -e ".[dev]"{there}')
+        print(f"new dependencies{there}, {', '.join(added)}: {new.installation}")
     if dry_run:
         print("nothing was changed: this was --dry-run")
     elif plan.needs_a_look:

@@ -291,11 +291,9 @@ def print_next_steps(
         print(f"    cd {shlex.quote(folder)}")
     commands, about_git = first_commit(dest)
     print(f"    {commands}")
+    print(f"    {rendering.installation}")
     if "uv" in rendering.tricks:
-        print("    uv sync --extra cpu --extra dev    # or cu126, cu130, rocm")
         print("    source .venv/bin/activate")
-    else:
-        print('    pip install -e ".[dev]"')
     print("    python train.py")
     advice = rendering.questions.advice(rendering.tricks)
     notes = []

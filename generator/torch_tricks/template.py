@@ -21,6 +21,7 @@ from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
 from shutil import copyfile
+from tempfile import gettempdir
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -74,6 +75,13 @@ class Rendering:
     def tricks(self) -> list[str]:
         """The tricks of the project, in the order of the catalogue."""
         return list(self.answers["chosen"])
+
+    @property
+    def installation(self) -> str:
+        """The command that installs its dependencies."""
+        if "uv" in self.tricks:
+            return "uv sync --extra cpu --extra dev    # or cu126, cu130, rocm"
+        return 'pip install -e ".[dev]"'
 
     @property
     def dependencies(self) -> list[str]:
@@ -226,6 +234,10 @@ def ask_own(
     return render(str(questions), None, directory, data, ask=ask, files=False).answers
 
 
+FULL_DISK = "No space left on device", "unable to write file", "Disk quota exceeded"
+"""Parts of git's messages if it cannot write a clone or its files."""
+
+
 @contextmanager
 def _errors_of_copier(project: Path | None) -> Iterator[None]:
     """Raises errors of Copier as a Refusal with their cause, in one line."""
@@ -253,6 +265,11 @@ def _errors_of_copier(project: Path | None) -> Iterator[None]:
 
 
 def _not_reached(why: str, project: Path | None) -> str:
+    if any(cause in why for cause in FULL_DISK):
+        return (
+            f"the template has no room in {gettempdir()} ({why}): make room there, or set TMPDIR "
+            "to another folder"
+        )
     where = (
         f"_src_path and _commit in {ANSWERS_FILE}"
         if project

@@ -108,6 +108,16 @@ def test_new_dependencies_are_named_with_the_command(project):
     assert "new dependencies" not in run("add", "swa")
 
 
+def test_new_dependencies_are_installed_by_uv_in_a_project_with_uv(project):
+    directory = project(**custom("uv"))
+    line = (
+        "new dependencies, h5py>=3.12.1: uv sync --extra cpu --extra dev    # or cu126"
+    )
+    assert line in run("add", "hdf5")
+    installation = (directory / "README.md").read_text().split("## Train")[0]
+    assert "uv sync" in installation and "pip install" not in installation
+
+
 def test_an_answers_file_may_have_another_name(project, fresh):
     """As by `copier copy -a`, beside that of another template."""
     directory = project(preset="minimal")

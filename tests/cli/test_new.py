@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import NAME, RECOMMENDED, commit, custom, edit, files, git, python, run
+from commands import (
+    NAME,
+    RECOMMENDED,
+    SOURCE,
+    commit,
+    custom,
+    edit,
+    files,
+    git,
+    python,
+    run,
+)
 from rendering import PACKAGE, render
 from subsets import ROOT, TASKS, TRICKS
 from torch_tricks import cli
@@ -144,6 +155,13 @@ class TestNew:
             line = run("new", tmp_path, "--defaults", code=2)
         assert line.startswith(f"error: {tmp_path} cannot be made (No space left")
         assert os.listdir(tmp_path) == [".git"]
+
+    def test_a_full_temporary_folder_is_named(self, tmp_path, small_disk):
+        command = ("-m", "torch_tricks", "new", tmp_path / "x", "--template", SOURCE)
+        place = small_disk(2**16)
+        result = python(*command, "--defaults", TMPDIR=str(place))
+        assert result.returncode == 2
+        assert f"error: the template has no room in {place} (" in result.stderr
 
     @pytest.mark.parametrize(
         ("ignored", "expected"),

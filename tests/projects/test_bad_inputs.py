@@ -51,6 +51,9 @@ REFUSED = {
         "--batch-size 0": "error: batch_size: Input should be greater than 0",
         "--batch-size four": "--batch-size",
         "--batch-size": "--batch-size",
+        "--batch-size 10000000000000000000": "than or equal to 1048576",
+        "--epoch-steps 10000000000000000000": "than or equal to 1048576",
+        "--num-workers 10000000000000000000": "than or equal to 1024",
         "--lr inf": "error: lr: Input should be a finite number",
         "--optimizer adam": "--optimizer",
         "--schedule step --step-share 0.05": "--step-share must be above --warmup-share",
@@ -127,6 +130,7 @@ REFUSED = {
     ("evaluate.py", 2): {
         "--batch-size 0": "error: batch_size: Input should be greater than 0",
         "--batch-size many": "--batch-size",
+        "--batch-size 10000000000000000000": "than or equal to 1048576",
         "--split tests": "--split",
         "more.pt": "more.pt",
     },
@@ -184,6 +188,8 @@ REFUSED = {
     # Of scripts that share most of their code with others, a few of each.
     ("", 2): {
         "features.py --batch-size 0": "error: batch_size: Input should be greater than 0",
+        "features.py --batch-size 10000000000000000000": "than or equal to 1048576",
+        "latency.py --batch-sizes 10000000000000000000": "than or equal to 1048576",
         "latency.py --seconds 0": "error: seconds: Input should be greater than 0",
         "latency.py --batch-sizes 0": "batch_sizes: 0: Input should be greater than 0",
         "errors.py --count 0": "error: count: Input should be greater than 0",

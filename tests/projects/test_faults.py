@@ -277,22 +277,6 @@ def test_run_ends_if_its_results_cannot_be_written(
     training.check_same_run(whole, started)
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A function that mounts a file system of some bytes, and returns where."""
-    place = tmp_path / "small"
-    place.mkdir()
-
-    def mount(size: int) -> Path:
-        options = ("-t", "tmpfs", "-o", f"size={size}", "tmpfs", place)
-        if subprocess.run(["mount", *options], check=False).returncode:
-            pytest.skip("only root can mount a file system")
-        return place
-
-    yield mount
-    subprocess.run(["umount", place], check=False, capture_output=True)
-
-
 @pytest.mark.proof
 def test_oldest_checkpoints_make_room(project, flags, zygote, whole, small_disk):
     sizes = {path: path.stat().st_size for path in whole.rglob("*") if path.is_file()}

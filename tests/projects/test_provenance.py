@@ -41,7 +41,9 @@ def test_a_run_of_edited_code_is_repeated(folder, tmp_path):
     first, second, *others = repeat("--go")
     assert first == "code: leaf_diseases/models/networks.py differs"
     assert second == "code: new.py differs"
-    assert not any(line.startswith(("data", "version", "machine")) for line in others)
+    assert not any(
+        line.startswith(("data:", "version:", "machine:")) for line in others
+    )
     weights = [tmp_path / name / "model.pt" for name in ("run", "run-repeated")]
     assert weights[0].read_bytes() == weights[1].read_bytes()
 

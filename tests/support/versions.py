@@ -169,7 +169,7 @@ def defaults(tree: Path) -> None:
     """A minor version: other defaults, changed lines, and a new file."""
     settings = f"{PACKAGE}/settings.py.jinja"
     replace(tree, settings, "epochs: PositiveInt = 10\n", "epochs: PositiveInt = 12\n")
-    replace(tree, settings, "PositiveInt = 128\n", "PositiveInt = 256\n")
+    replace(tree, settings, "Count = 128\n", "Count = 256\n")
     replace(
         tree,
         "copier.yml",

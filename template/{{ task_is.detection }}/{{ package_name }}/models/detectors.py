@@ -42,6 +42,7 @@ class Detector(nn.Module):
     def __init__(self, detector: nn.Module, first_class: int) -> None:
         super().__init__()
         detector.transform = AsTheyAre()
+        compute_boxes_in_float32(detector)
         self.detector = detector
         self.first_class = first_class
 
@@ -62,10 +63,7 @@ class Detector(nn.Module):
             return self.detect(inputs)
         if self.training:
             return self.losses(inputs, targets), inputs.new_empty(len(inputs), 0, 6)
-        # Random numbers of training are left as they are.
-        devices = [inputs.device] if inputs.device.type == "cuda" else []
-        with torch.random.fork_rng(devices), loss_mode(self.detector):
-            torch.manual_seed(LOSS_SEED)
+        with loss_numbers(inputs.device), loss_mode(self.detector):
             losses = self.losses(inputs, targets)
         return losses, self.detect(inputs)
 
@@ -121,6 +119,57 @@ def loss_mode(detector: nn.Module) -> Iterator[None]:
     finally:
         for part in parts:
             part.training = False
+
+
+@contextmanager
+def loss_numbers(device: torch.device) -> Iterator[None]:
+    """Draws the random numbers of LOSS_SEED; those of training are left as they are.
+
+    torch.manual_seed() would seed all devices, which other threads of DataParallel use.
+    """
+    if device.type == "cpu":
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(LOSS_SEED)
+            yield
+    else:
+        state = torch.Generator(device).manual_seed(LOSS_SEED).get_state()
+        with torch.random.fork_rng([device], device_type=device.type):
+            torch.get_device_module(device).set_rng_state(state, device)
+            yield
+
+
+def compute_boxes_in_float32(detector: Any) -> None:
+    """Lets the heads of a detector return float32 under autocast, and its anchors too.
+
+    In bfloat16, places from 512 pixels on would be multiples of 4.
+    """
+    finder = getattr(detector, "rpn", detector)  # Proposals of Faster R-CNN.
+    finder.anchor_generator.register_forward_pre_hook(with_float32_maps)
+    heads = [finder.head]
+    if finder is not detector:
+        heads.append(detector.roi_heads.box_predictor)
+    for head in heads:
+        head.register_forward_hook(return_float32)
+
+
+def with_float32_maps(_module: nn.Module, inputs: tuple[Any, list[Tensor]]) -> Any:
+    """Replaces the maps of anchors, whose sizes and type count, without copies."""
+    images, maps = inputs
+    return images, [m.new_empty(1, dtype=torch.float32).expand_as(m) for m in maps]
+
+
+def return_float32(_module: nn.Module, _inputs: Any, outputs: Any) -> Any:
+    """Converts the tensors that a head returns, in a dictionary, lists or a tuple."""
+    return in_float32(outputs)
+
+
+def in_float32(outputs: Any) -> Any:
+    """Converts tensors in dictionaries, lists and tuples."""
+    if isinstance(outputs, Tensor):
+        return outputs.float()
+    if isinstance(outputs, dict):
+        return {name: in_float32(each) for name, each in outputs.items()}
+    return type(outputs)(map(in_float32, outputs))
 
 
 class SmallPyramid(nn.Module):
