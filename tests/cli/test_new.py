@@ -63,7 +63,7 @@ class TestNew:
         assert files(tmp_path / "leaves") == files(fresh(**answers))
         assert f"{NAME} is ready in " in output
         assert f"\nIts package is {PACKAGE}: import {PACKAGE}.\n" in output
-        assert ", pydantic, torch, torchvision, tqdm, tyro.\n" in output
+        assert ", torch, torchvision, tqdm, tyro.\n" in output
         assert os.listdir(tmp_path) == ["leaves"]
 
     @pytest.mark.proof

@@ -70,6 +70,7 @@ def test_mnist_is_learned(tmp_path, mnist, preset, flags, accuracy):
         ("classification", "accuracy", 0.95),
         pytest.param("multilabel", "map", 0.97, marks=pytest.mark.share),
         pytest.param("segmentation", "mean_iou", 0.85, marks=pytest.mark.share),
+        pytest.param("detection", "map", 0.7, marks=pytest.mark.share),
     ],
 )
 def test_the_built_in_shapes_are_learned(tmp_path, task, metric, least):

@@ -151,7 +151,7 @@ EXCEPTIONS = {
 
 
 WORDS_OF_TASKS = {
-    "detection": {"from pil", "pil", "pillow", "recall", "scores"},
+    "detection": {"from pil", "pil", "pillow", "recall", "scores", "torch.generator"},
     "multilabel": {"f1", "macro", "scores"},
     "regression": {"l1"},
 }
