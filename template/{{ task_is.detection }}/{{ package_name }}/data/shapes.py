@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
 from .boxes import Boxes, make_boxes
-from .drawing import contrasting_colours, inside
+from .drawing import contrasting_colours, in_axes_of, inside, with_noise
 
 QUARTERS = np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]])
 """Signs of the coordinates in the quarters of an image, whose centre is the origin."""
@@ -51,11 +50,8 @@ class Shapes(Dataset[tuple[Tensor, Boxes]]):
             farthest = rng.choice([0.5, 0.5, 0.65]) - radius
             centre_y, centre_x = quarter * rng.uniform(radius, farthest, size=2)
             angle = rng.uniform(0, 2 * np.pi)
-            x, y = (self.x - centre_x) / radius, (self.y - centre_y) / radius
-            x, y = (
-                x * np.cos(angle) + y * np.sin(angle),
-                y * np.cos(angle) - x * np.sin(angle),
-            )
+            centre = centre_x, centre_y
+            x, y = in_axes_of(self.x, self.y, centre, radius, angle)
             covered = inside(self.names[number], x, y)
             image = np.where(covered, colour, image)
             rows, columns = covered.nonzero()
@@ -63,7 +59,5 @@ class Shapes(Dataset[tuple[Tensor, Boxes]]):
                 start, end = (columns.min(), rows.min()), (columns.max(), rows.max())
                 corners.append([*start, *(1 + place for place in end)])
                 classes.append(int(number))
-        image = image + rng.normal(0, 20, size=image.shape)
-        pixels = torch.from_numpy(image.clip(0, 255).astype(np.uint8))
         crowd = [False] * len(classes)
-        return pixels, make_boxes(corners, classes, crowd, self.x.shape)
+        return with_noise(image, rng), make_boxes(corners, classes, crowd, self.x.shape)

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from .drawing import contrasting_colours, inside
+from .drawing import contrasting_colours, in_axes_of, inside, with_noise
 
 SHARES = (0.4, 0.3, 0.3, 0.3, 0.2, 0.2)
 """Probability that an image has each of the shapes."""
@@ -57,10 +56,10 @@ class Shapes(Dataset[tuple[Tensor, tuple[float, ...]]]):
         for number, place in zip(np.flatnonzero(target), places):
             centre_x, centre_y = place % 2 / 2 - 0.25, place // 2 / 2 - 0.25
             radius = rng.uniform(0.18, 0.25)
-            x, y = (self.x - centre_x) / radius, (self.y - centre_y) / radius
+            centre = centre_x, centre_y
+            x, y = in_axes_of(self.x, self.y, centre, radius, angle=0)
             image = np.where(inside(self.names[number], x, y), colour, image)
-        image = image + rng.normal(0, 20, size=image.shape)
-        return torch.from_numpy(image.clip(0, 255).astype(np.uint8)), target
+        return with_noise(image, rng), target
 
 
 def draw_labels(rng: np.random.Generator) -> tuple[float, ...]:

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from .drawing import contrasting_colours, inside
+from .drawing import contrasting_colours, in_axes_of, inside, with_noise
 
 KINDS = ("circle", "cross", "ring", "square", "star", "triangle")
 
@@ -57,13 +56,8 @@ class Shapes(Dataset[tuple[Tensor, tuple[float, float]]]):
         radius = rng.uniform(0.15, 0.25) * min(self.image_size)
         angle = rng.uniform(0, 2 * np.pi)
         y, x = np.ogrid[: self.image_size[0], : self.image_size[1]]
-        x, y = (x + 0.5 - target[0]) / radius, (y + 0.5 - target[1]) / radius
-        x, y = (
-            x * np.cos(angle) + y * np.sin(angle),
-            y * np.cos(angle) - x * np.sin(angle),
-        )
+        x, y = in_axes_of(x + 0.5, y + 0.5, target, radius, angle)
         background, colour = contrasting_colours(rng)
         kind = KINDS[rng.integers(len(KINDS))]
         image = np.where(inside(kind, x, y), colour, background)
-        image = image + rng.normal(0, 20, size=image.shape)
-        return torch.from_numpy(image.clip(0, 255).astype(np.uint8)), target
+        return with_noise(image, rng), target

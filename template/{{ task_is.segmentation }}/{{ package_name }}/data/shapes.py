@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from torchvision import tv_tensors
 
-from .drawing import contrasting_colours, inside
+from .drawing import contrasting_colours, in_axes_of, inside, with_noise
 
 
 class Shapes(Dataset[tuple[Tensor, Tensor]]):
@@ -50,14 +50,9 @@ class Shapes(Dataset[tuple[Tensor, Tensor]]):
             radius = rng.uniform(0.18, 0.25)
             centre_y = rng.uniform(radius - 0.5, 0.5 - radius)
             angle = rng.uniform(0, 2 * np.pi)
-            x, y = (self.x - centre_x) / radius, (self.y - centre_y) / radius
-            x, y = (
-                x * np.cos(angle) + y * np.sin(angle),
-                y * np.cos(angle) - x * np.sin(angle),
-            )
+            centre = centre_x, centre_y
+            x, y = in_axes_of(self.x, self.y, centre, radius, angle)
             covered = inside(self.names[number], x, y)
             image = np.where(covered, colour, image)
             mask[covered] = number
-        image = image + rng.normal(0, 20, size=image.shape)
-        pixels = torch.from_numpy(image.clip(0, 255).astype(np.uint8))
-        return pixels, tv_tensors.Mask(torch.from_numpy(mask))
+        return with_noise(image, rng), tv_tensors.Mask(torch.from_numpy(mask))
