@@ -17,6 +17,8 @@ from .image_files import UNREADABLE
 
 RELATIVE = (1, 1)
 """The height and width of an image in which corners are shares of its sides."""
+LARGEST_SHARE = 2
+"""Numbers of a box up to this are shares of the width and height, and not pixels."""
 ROUNDING = 1e-3
 """Share of a side by which numbers may differ as they are rounded."""
 

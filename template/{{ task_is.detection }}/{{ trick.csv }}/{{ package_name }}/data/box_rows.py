@@ -8,10 +8,16 @@ from typing import Any
 
 from ..errors import UserError
 from ..settings import Settings
-from .box_files import RELATIVE, BoxChecks, Corners, DrawnBox, refuse, upright_size
+from .box_files import (
+    LARGEST_SHARE,
+    RELATIVE,
+    BoxChecks,
+    Corners,
+    DrawnBox,
+    refuse,
+    upright_size,
+)
 
-LARGEST_SHARE = 2
-"""Numbers of boxes up to this are shares of the width and height, and not pixels."""
 BEYOND = 0.02
 """Share of a side by which a box that is read right may end beyond its image."""
 ENOUGH = 0.95

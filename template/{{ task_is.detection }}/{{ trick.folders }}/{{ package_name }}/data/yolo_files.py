@@ -11,13 +11,10 @@ import yaml
 
 from ..errors import UserError, one_line
 from ..names import plain
-from .box_files import RELATIVE, BoxChecks, DrawnBox
+from .box_files import LARGEST_SHARE, RELATIVE, BoxChecks, DrawnBox
 from .image_search import describe_left_out, find_image_files, is_image
 from .own_images import FileImages, OwnImages, name_splits
 from .polygons import POLYGON, outline
-
-LARGEST_SHARE = 2
-"""Numbers of a box above this are in pixels, and not shares of the image."""
 
 
 @dataclass
