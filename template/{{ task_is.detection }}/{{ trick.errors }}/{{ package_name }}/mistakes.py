@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .box_metrics import match, overlaps
+from .box_metrics import find_mistakes, overlaps
 from .data.box_pictures import LOWEST_SCORE, draw_detections, draw_targets
 from .task import Task
 
@@ -40,15 +40,10 @@ def priorities(_task: Task, outputs: Tensor, targets: Tensor) -> list[Tensor]:
     Returns:
         For each section a tensor of shape (N, 1): minus infinity without a mistake.
     """
-    are_shown = outputs[..., 4] >= LOWEST_SCORE
-    found = outputs.where(are_shown.unsqueeze(-1), -1)
-    crowd = targets[..., 5] > 0
-    right, ignored = (part[:, 0, 0] for part in match(found, targets, crowd[:, None]))
+    found, false, missed = find_mistakes(outputs, targets, LOWEST_SCORE)
     # As if there was one class: boxes of their own class are those that match.
     any_class = overlaps(one_class(found, 5), one_class(targets, 4)) >= 0.5
     other = (any_class & (found[..., 5:] != targets[:, None, :, 4])).any(dim=2)
-    false = are_shown & ~right & ~ignored
-    missed = ((targets[..., 4] >= 0) & ~crowd).sum(dim=1) - right.sum(dim=1)
     return [
         outputs[..., 4].where(false & ~other, -math.inf).amax(dim=1, keepdim=True),
         outputs[..., 4].where(false & other, -math.inf).amax(dim=1, keepdim=True),
