@@ -160,7 +160,7 @@ class TestShow:
         output = run("show", "swa")
         assert "After `--swa-start` (0.75) of all" in output
         assert "<https://arxiv.org/abs/1803.05407>" in output
-        assert "\n+    run.swa.update(step + 1)\n" in output
+        assert "\n+    run.swa.update(now + 1)\n" in output
         assert "+class WeightAverage" in output
         assert ".copier-answers.yml" not in output
         assert ("run.scaler" in output) == inside
