@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from pathlib import Path
 
 import imagecodecs
 import numpy as np
@@ -309,3 +310,60 @@ def test_masks_of_five_channels_with_missing_pixels(zygote, tmp_path):
 def read_mask(path):
     with Image.open(path) as image:
         return np.array(image)
+
+
+@pytest.mark.proof
+def test_boxes_of_which_only_the_fourth_channel_counts(zygote, tmp_path):
+    """In planar TIFF and NumPy files of floats, of which some pixels have no data."""
+    tricks = ("multichannel", "folders", "predict", "resume", "seeding")
+    project = render_subset(tmp_path / "p", Subset.of(*tricks, task="detection"))
+    data, found = tmp_path / "data", {}
+    write_boxes(data)
+    flags = (*FLAGS, "--data-dir", data, "--epochs", 4)
+    for name, channels in {"all": (), "few": ("--channels", 1, 2, 3, 5)}.items():
+        command = (*flags, "--run-dir", tmp_path / name, *channels)
+        said = zygote.output(project, "train.py", *command)
+        assert f"channels: {4 if channels else 5} of float32" in said
+        assert "they get the mean" in said
+        found[name] = training.read_metrics(tmp_path / name)[-1]["val_map50"]
+    assert found["all"] > 0.95, found
+    assert found["few"] < 0.2, found
+    [checkpoint, *_] = sorted((tmp_path / "all/checkpoints").iterdir())
+    command = (*flags, "--run-dir", tmp_path / "resumed", "--resume", checkpoint)
+    said = zygote.output(project, "train.py", *command)
+    assert "resuming from" in said
+    assert "channels:" not in said
+    training.check_same_run(tmp_path / "all", tmp_path / "resumed")
+    options = ("--weights", tmp_path / "all/model.pt", "--device", "cpu")
+    out = tmp_path / "out/boxes.json"
+    zygote.output(project, "predict.py", data / "images/val", *options, "--out", out)
+    stems = [path.stem for path in (tmp_path / "out/pictures").iterdir()]
+    assert len(stems) == 320
+    with_box = {Path(box["file_name"]).stem for box in json.loads(out.read_text())}
+    right = np.mean([(stem in with_box) == int(stem) % 2 for stem in stems])
+    assert right > 0.9
+
+
+def write_boxes(data):
+    """Writes 320 + 320 images in the layout of YOLO, of which half have a disk."""
+    for split, number, pixels, disk in blobs(640, 5, 4, 0, 1):
+        image = data / "images" / split / str(number)
+        label = data / "labels" / split / f"{number}.txt"
+        for path in (image, label):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = np.roll(pixels, -1, axis=0).astype(np.float32)
+        pixels[:, 0, :5], pixels[1, 1] = np.nan, np.inf
+        if number % 8 < 4:
+            options = {"photometric": "minisblack", "planarconfig": "separate"}
+            tifffile.imwrite(f"{image}.tif", pixels, tile=(16, 16), **options)
+        else:
+            np.save(f"{image}.npy", np.moveaxis(pixels, 0, -1))
+        rows, columns = disk.nonzero()
+        numbers = []
+        if len(rows):
+            start = np.array([columns.min(), rows.min()])
+            end = np.array([columns.max(), rows.max()]) + 1
+            numbers = [0, *(start + end) / 2 / SIDE, *(end - start) / SIDE]
+        label.write_text(" ".join(map(str, numbers)))
+    described = "names: [disk]\ntrain: images/train\nval: images/val\n"
+    (data / "data.yaml").write_text(described)

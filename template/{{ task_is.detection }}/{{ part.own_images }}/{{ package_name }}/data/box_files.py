@@ -7,13 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from PIL import ExifTags, Image
-from PIL.TiffImagePlugin import TiffImageFile
 from torch import Tensor
 
 from ..errors import UserError
 from .boxes import Boxes, make_boxes
-from .image_files import UNREADABLE
 
 RELATIVE = (1, 1)
 """The height and width of an image in which corners are shares of its sides."""
@@ -135,17 +132,3 @@ def refuse(what: str, found: Sequence[str]) -> None:
         raise UserError(
             f"there are {what} ({len(found)}): fix {', '.join(found[:3])}{more}"
         )
-
-
-def upright_size(path: Path) -> tuple[int, int] | None:
-    """Returns the height and width of an image as its EXIF turns it, if readable."""
-    try:
-        with Image.open(path) as image:
-            turned = image.getexif().get(ExifTags.Base.Orientation) in (5, 6, 7, 8)
-            if turned and isinstance(image, TiffImageFile):
-                image.load()  # Pillow applies the orientation.
-            elif turned:
-                return image.size
-            return image.height, image.width
-    except UNREADABLE:
-        return None
