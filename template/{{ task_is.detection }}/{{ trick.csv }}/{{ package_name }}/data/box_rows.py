@@ -53,7 +53,7 @@ def gather_boxes(
             several.append(f"{row.path} in {line}")
         if label is not None:
             boxes[row.path].append((f"{path} {line}", *label))
-    refuse(f"images with several splits or groups in {path}", several)
+    refuse(f"images in {path} whose rows differ in more than the box", several)
     sizes: dict[str, Size | None] = dict.fromkeys(boxes, RELATIVE)
     largest = max(
         (max(each[2]) for found in boxes.values() for each in found), default=0
