@@ -39,10 +39,10 @@ LONGEST = 240
 """Letters in the name of a subset: files of most systems may have 255."""
 
 SEED = 1
-"""The seed of the 52 rows of strength 3, which `make test` reads and `make proof` trains."""
+"""The seed of the rows of strength 3, which `make test` reads and `make proof` trains."""
 
-SEED_OF_PAIRS = 3
-"""The seed of the 19 rows of strength 2, of all tasks, which `make test` trains."""
+SEED_OF_PAIRS = 8
+"""The seed of the rows of strength 2, of all tasks: the fewest of sixteen seeds, which `make test` trains."""
 
 PROOF_SEED = int(os.environ.get("TORCH_TRICKS_SEED") or SEED)
 """The seed of the subsets that `make proof` tries. conftest.py draws another one each time."""
