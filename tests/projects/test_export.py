@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from PIL import ExifTags, Image
 from processes import call
-from rendering import render_subset
+from rendering import ROOT, render_subset
 from subsets import Subset
 
 PROGRAM = Path(__file__).with_name("programs") / "export_models.py"
@@ -84,9 +84,10 @@ def test_the_code_of_the_readme_predicts_as_the_project(tmp_path, zygote, folder
     drawing.putalpha(99)  # In part.
     drawing.save(transparent)
     readme = (project / "README.md").read_text("utf-8")
-    codes = re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
     with_onnx, with_torch = (
-        code for code in codes if "best.onnx" in code or "best.pt2" in code
+        code
+        for code in python_blocks(readme)
+        if "best.onnx" in code or "best.pt2" in code
     )
     options = ("--weights", run / "best.pt", "--format", "json")
     for image in (transparent, photo):
@@ -99,3 +100,55 @@ def test_the_code_of_the_readme_predicts_as_the_project(tmp_path, zygote, folder
         assert name == best["class"]
         expected = pytest.approx(best["probability"], abs=0.01)
         assert [float(value) for value in probabilities] == [expected, expected]
+
+
+@pytest.mark.proof
+def test_the_code_of_readme_and_guide_finds_the_boxes_of_predict_py(tmp_path, zygote):
+    subset = Subset.of("predict", "export", "seeding", task="detection")
+    project, run = render_subset(tmp_path / "project", subset), tmp_path / "run"
+    short = ("--max-steps", 60, "--num-workers", 0, "--device", "cpu")
+    zygote.output(project, "train.py", *short, "--run-dir", run)
+    zygote.output(project, "export.py", run / "best.pt", "--formats", "onnx")
+    photo, found = tmp_path / "photo.png", tmp_path / "found.json"
+    drawing = Image.new("RGB", (150, 110), (90, 120, 90))
+    drawing.paste((220, 40, 40), (20, 30, 60, 70))
+    drawing.save(photo)
+    # After so few steps, scores are low.
+    options = ("--weights", run / "best.pt", "--threshold", 0.05, "--out", found)
+    zygote.output(project, "predict.py", photo, *options)
+    expected = [
+        (entry["category"], [x, y, x + width, y + height], entry["score"])
+        for entry in json.loads(found.read_text("utf-8"))
+        for x, y, width, height in [entry["bbox"]]
+    ]
+    assert expected
+
+    readme = (project / "README.md").read_text("utf-8")
+    [code] = [c for c in python_blocks(readme) if "best.onnx" in c]
+    service, detect = python_blocks((ROOT / "docs/guides/serve.md").read_text("utf-8"))
+    code = code.replace('"photo.jpg"', repr(str(photo)))
+    lines = run_code(run, code).splitlines()
+    said = [line.split(" ", 2) for line in lines]
+    # Pillow and torchvision round pixels apart.
+    assert [(name, float(score), json.loads(box)) for name, score, box in said] == [
+        (name, pytest.approx(score, abs=0.02), pytest.approx(box, abs=1.5))
+        for name, box, score in expected
+    ]
+    service = service.replace("runs/first/", "") + detect
+    print_all = f"print(json.dumps(detect(open({str(photo)!r}, 'rb').read())))"
+    answer = json.loads(run_code(run, f"{service}{print_all}\n"))
+    assert [(e["class"], e["score"], e["box"]) for e in answer] == [
+        (name, pytest.approx(score, abs=0.02), pytest.approx(box, abs=1.0))
+        for name, box, score in expected
+    ]
+
+
+def python_blocks(text):
+    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def run_code(directory, code):
+    """Runs code with a lower threshold in a directory; returns what it prints."""
+    low = code.replace("score >= 0.5", "score >= 0.05")
+    assert low != code
+    return call(sys.executable, "-c", low, cwd=directory)

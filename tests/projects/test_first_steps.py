@@ -133,7 +133,7 @@ def test_the_service_of_a_guide_answers_as_predict_py(digits, zygote):
     pytest.importorskip("fastapi")
     subset = Subset.of("export", "folders", "predict")
     project = render_subset(digits / "served", subset)
-    [service] = [
+    service, _ = [
         block
         for language, block, _ in blocks("docs/guides/serve.md")
         if language == "python"
