@@ -66,20 +66,23 @@ def an_auxiliary_output() -> Edit:
 
 
 def conv_block("""
-    losses = """(inputs)
-    main, *others = outputs if isinstance(outputs, tuple) else (outputs,)
-    outputs = main.float()
-    loss, sums = run.criterion(outputs, targets)
-    for other in others:
-        loss = loss + 0.4 * run.criterion(other.float(), targets)[0]
+    step = """    outputs = model(inputs).float()
+    return outputs, *criterion(outputs, targets)
 """
-    loss = "(inputs).float()\n    loss, sums = run.criterion(outputs, targets)\n"
+    steps = """    outputs = model(inputs)
+    main, *others = outputs if isinstance(outputs, tuple) else (outputs,)
+    main = main.float()
+    loss, sums = criterion(main, targets)
+    for other in others:
+        loss = loss + 0.4 * criterion(other.float(), targets)[0]
+    return main, loss, sums
+"""
     return {
         f"{PACKAGE}/models/networks.py": [
             ("def conv_block(", model),
             ("= SmallCNN(", "= TwoHeads("),
         ],
-        "train.py": [(loss, losses)],
+        f"{PACKAGE}/task.py": [(step, steps)],
     }
 
 

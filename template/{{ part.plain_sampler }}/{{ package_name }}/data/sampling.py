@@ -26,7 +26,9 @@ class EpochSampler(Sampler[int]):
         return self.samples or self.length
 
     def __iter__(self) -> Iterator[int]:
-        return islice(self.order, len(self))
+        if self.samples is None:  # Whether or not the last epoch was read to its end.
+            return iter(torch.randperm(self.length).tolist())
+        return islice(self.order, self.samples)
 
 
 def endless_order(length: int) -> Iterator[int]:
