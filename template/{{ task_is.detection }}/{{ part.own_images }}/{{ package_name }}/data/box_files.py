@@ -3,10 +3,12 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from PIL import ExifTags, Image
 from torch import Tensor
 
 from ..errors import UserError
@@ -18,6 +20,8 @@ LARGEST_SHARE = 2
 """Numbers of a box up to this are shares of the width and height, and not pixels."""
 ROUNDING = 1e-3
 """Share of a side by which numbers may differ as they are rounded."""
+MOST_OPENED = 64
+"""Images of a split that `describe_turned` opens at most."""
 
 Corners = tuple[float, float, float, float]
 """x1, y1, x2 and y2 of a box."""
@@ -132,3 +136,20 @@ def refuse(what: str, found: Sequence[str]) -> None:
         raise UserError(
             f"there are {what} ({len(found)}): fix {', '.join(found[:3])}{more}"
         )
+
+
+def describe_turned(*splits: Sequence[Path]) -> list[str]:
+    """Returns a line for the log if EXIF turns images; opens some, evenly spread."""
+    opened: list[Path] = []
+    for files in splits:
+        opened += files[:: -(-len(files) // MOST_OPENED) or 1]
+    turned = []
+    for file in opened:
+        with suppress(Exception), Image.open(file) as image:  # Tags may be damaged.
+            if image.getexif().get(ExifTags.Base.Orientation) in range(2, 9):
+                turned.append(file)
+    if not turned:
+        return []
+    count = f"{len(turned):,} of {len(opened):,}"
+    must = "boxes must be those of the upright image"
+    return [f"{count} opened images are turned by EXIF, and {must}, such as {turned[0]}"]
