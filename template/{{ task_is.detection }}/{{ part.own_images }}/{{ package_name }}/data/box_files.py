@@ -152,4 +152,6 @@ def describe_turned(*splits: Sequence[Path]) -> list[str]:
         return []
     count = f"{len(turned):,} of {len(opened):,}"
     must = "boxes must be those of the upright image"
-    return [f"{count} opened images are turned by EXIF, and {must}, such as {turned[0]}"]
+    return [
+        f"{count} opened images are turned by EXIF, and {must}, such as {turned[0]}"
+    ]
