@@ -106,6 +106,7 @@ class BoxChecks:
                     self.note("boxes cut at the edge of their image", place)
             if (corners, number) in kept:
                 self.note("boxes that are there twice, read once", place)
+                crowd = crowd and kept[corners, number]
             kept[corners, number] = crowd
         found = tuple(corners for corners, _ in kept), tuple(n for _, n in kept)
         return ImageBoxes(*found, (*kept.values(),), size)
