@@ -295,6 +295,7 @@ class TestNew:
             ("blätter", "Blätter"),
             ("a\x07\n\udcffb", "A B"),
             ("---", "Project"),
+            ("MNISTnet", "MNISTnet"),
             ("x" * 120, "X" + "x" * 79),
             ("y" * 79 + "-z", "Y" + "y" * 78),
         ],
