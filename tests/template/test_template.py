@@ -14,7 +14,13 @@ import yaml
 from commands import git
 from footprint import modules
 from processes import call_any
-from rendering import DESCRIPTIONS, quick_copier, render_files, template_copy
+from rendering import (
+    DESCRIPTIONS,
+    all_answers,
+    quick_copier,
+    render_files,
+    template_copy,
+)
 from subsets import ROOT, TASKS, TRICKS
 from torch_tricks.catalogue import own_questions
 from torch_tricks.errors import Refusal
@@ -23,18 +29,6 @@ from torch_tricks.template import read_answers
 COPIER = Path(sys.executable).with_name("copier")
 QUESTIONS = own_questions()
 PRESETS = ("minimal", "recommended", "everything")
-
-
-def tricks_of(preset: str, task: str = "classification") -> list[str]:
-    """The tricks of a preset for a task."""
-    wanted = {
-        "minimal": lambda _: False,
-        "recommended": lambda trick: trick.recommended,
-        "everything": lambda trick: (
-            not trick.excludes and trick.works("parallel", "dp")
-        ),
-    }[preset]
-    return [t.name for t in TRICKS if t.works("task", task) and wanted(t)]
 
 
 @pytest.fixture
@@ -59,7 +53,8 @@ def copied(tmp_path, capsys):
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("preset", [*PRESETS, "custom"])
 def test_a_preset_decides_on_the_tricks(copied, preset, task):
-    tricks = tricks_of("recommended" if preset == "custom" else preset, task)
+    decides = "recommended" if preset == "custom" else preset
+    tricks = all_answers({"preset": decides, "task": task})["chosen"]
     project, recorded, printed = copied({"preset": preset, "task": task})
     # Only a preset is recorded, so that an update brings what it has gained.
     listed = {"parallel": "none", "tricks": tricks} if preset == "custom" else {}
@@ -184,11 +179,6 @@ def test_all_paths_exist_on_windows():
         assert len(path) <= 150, path
         stems = {part.partition(".")[0].lower() for part in path.split("/")}
         assert not stems & {"con", "prn", "aux", "nul", "com1", "lpt1"}, path
-
-
-def test_folders_have_the_conditions():
-    for path in template_files():
-        assert "{%" not in path, path
 
 
 def test_templates_ask_what_is_chosen():
