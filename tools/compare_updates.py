@@ -13,7 +13,16 @@ from typing import Any
 
 import copier
 from covering import FORMS
-from updating import Case, Workshop, form_of, lost_lines, trick_case, update_case
+from updating import (
+    Case,
+    Report,
+    Workshop,
+    form_of,
+    lost_lines,
+    owner_lines,
+    trick_case,
+    update_case,
+)
 from versions import VERSIONS
 
 
@@ -42,16 +51,16 @@ def compare(workshop: Workshop, number: int) -> None:
             case = update_case(*random.choice(pairs), seed, edits)
         project = workshop.project(case.old, case.answers)
         project.edit(case.edits)
-        plain = workshop.copy(project)
+        mine, plain = project.files(), workshop.copy(project)
         report = project.torch_tricks(*case.command)
         assert report.exit_code in (0, 1), report.errors
         plain_update(plain.path, case)
-        lost = lost_lines(project.owned, project.files(), report)
-        plain_lost = lost_lines(project.owned, plain.files(), None)
+        lost = lost_lines(mine, project.files(), report)
+        plain_lost = lost_lines(mine, plain.files(), Report(0, ""))
         totals.update(
             {
                 "cases": 1,
-                "lines of owners": len(project.owned.lines),
+                "lines of owners": len(owner_lines(mine)),
                 "lines that plain Copier lost": len(plain_lost),
                 "cases in which plain Copier lost lines": bool(plain_lost),
                 "lines that torch-tricks lost": len(lost),

@@ -5,51 +5,30 @@ import shutil
 import copier
 import pytest
 import versions
-from commands import NAME, SOURCE, begin, commit, edit, git
+from commands import NAME, commit, edit, git
 from plumbum import local
 from rendering import clones_kept, quick_copier
+from torch_tricks.template import PUBLISHED
+from versions import Hub
+
+
+def newer(tree):
+    """A version with one trick more, a changed loop, a change in a file without Jinja,
+    schedule.py under another name, and a trick that needs another.
+    """
+    versions.trick(tree)
+    versions.rename(tree, "*/optim/schedule.py*", "schedule", "rates")
+    edit(tree / "template/train.py.jinja", "Trains a model", "Trains a new model")
+    edit(tree / versions.PACKAGE / "files.py.jinja", "Atomic writing", "Whole writing")
+    with (tree / "template/{{ trick.l1 }}/row.yml").open("a") as row:
+        row.write("needs: [ema]\n")
 
 
 @pytest.fixture(scope="session")
 def hub(tmp_path_factory):
-    """The template where `gh:` finds it: v0.1.0 as it is here, and v0.2.0.
-
-    The second has one trick more, a changed loop, a change in a file without Jinja, and
-    schedule.py under another name.
-    """
-    work = tmp_path_factory.mktemp("work")
-    begin(work)
-    versions.trick(work)
-    versions.rename(work, "*/optim/schedule.py*", "schedule", "rates")
-    package = work / "template" / "{{ package_name }}"
-    loop = work / "template" / "train.py.jinja"
-    loop.write_text(loop.read_text().replace("Trains a model", "Trains a new model"))
-    edit(package / "files.py.jinja", "Atomic writing", "Whole writing")
-    commit(work)
-    git(work, "tag", "v0.2.0")
-    hub = tmp_path_factory.mktemp("hub")
-    bare = hub / versions.REPOSITORY
-    git(hub, "clone", "--quiet", "--bare", str(work), str(bare))
-    return hub
-
-
-@pytest.fixture(scope="session")
-def strict(hub, tmp_path_factory):
-    """Another template at the hub, in the second version of which tricks bind each other."""
-    work = tmp_path_factory.mktemp("strict")
-    begin(work)
-    for name, binding in (
-        ("swa", "needs: [amp]"),
-        ("mixup", "excludes: [accumulation]"),
-        ("prefetcher", "forms: [ddp, fsdp]"),
-    ):
-        row = work / "template" / f"{{{{ trick.{name} }}}}" / "row.yml"
-        row.write_text(f"{row.read_text()}{binding}\n")
-    commit(work)
-    git(work, "tag", "v0.2.0")
-    bare = hub / versions.REPOSITORY.replace("torch-tricks", "strict-tricks")
-    git(hub, "clone", "--quiet", "--bare", str(work), str(bare))
-    return SOURCE.replace("torch-tricks", "strict-tricks")
+    """The template where `gh:` finds it, in two versions."""
+    versions_here = {"v0.1.0": versions.as_it_is, "v0.2.0": newer}
+    return Hub(tmp_path_factory.mktemp("versions"), versions_here).directory / "hub"
 
 
 @pytest.fixture(autouse=True)
@@ -58,10 +37,10 @@ def at_the_hub(hub, tmp_path_factory, monkeypatch):
     for key, value in versions.environment(hub, tmp_path_factory.getbasetemp()).items():
         monkeypatch.setenv(key, value)
     monkeypatch.setattr(
-        "torch_tricks.template.default_source", lambda: (SOURCE, "v0.1.0")
+        "torch_tricks.template.default_source", lambda: (PUBLISHED, "v0.1.0")
     )
     monkeypatch.setattr(
-        "torch_tricks.creating.default_source", lambda: (SOURCE, "v0.1.0")
+        "torch_tricks.creating.default_source", lambda: (PUBLISHED, "v0.1.0")
     )
     clones = tmp_path_factory.getbasetemp() / "clones"
     clones.mkdir(exist_ok=True)
@@ -74,7 +53,7 @@ def fresh(hub, tmp_path_factory):
     """Returns a function that makes a project with Copier alone, each kind once."""
     made = {}
 
-    def make(version="v0.1.0", source=SOURCE, **answers):
+    def make(version="v0.1.0", source=PUBLISHED, **answers):
         key = (version, source, str(answers))
         if key not in made:
             made[key] = tmp_path_factory.mktemp("fresh") / "project"
@@ -101,3 +80,22 @@ def project(fresh, tmp_path, monkeypatch):
         return directory
 
     return make
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Somebody takes the default of each prompt; returns the boxes of those shown."""
+    asked = {}
+
+    def answer(questions, answers):
+        [question] = questions
+        if "when" in question and not question["when"](answers):
+            return answers
+        choices = question.get("choices", ())
+        asked[question["name"]] = {choice.value: choice.checked for choice in choices}
+        ticked = [choice.value for choice in choices if choice.checked]
+        return answers | ({"tricks": ticked} if question["name"] == "tricks" else {})
+
+    monkeypatch.setattr("copier._main.unsafe_prompt", answer)
+    monkeypatch.setattr("torch_tricks.cli.can_ask", lambda: True)
+    return asked

@@ -43,8 +43,9 @@ class TestAddAndRemove:
         assert "missing" not in run("remove", "ema")
 
     def test_says_so_if_there_is_nothing_to_do(self, project):
-        directory = project(preset="recommended")
-        assert run("add", "amp") == "amp is already in the project\nnothing to do\n"
+        directory = project(**custom("amp", parallel="ddp"))
+        there = "amp is already in the project\nparallel is already in the project\n"
+        assert run("add", "amp,parallel") == f"{there}nothing to do\n"
         assert run("remove", "swa") == "swa is not in the project\nnothing to do\n"
         assert git(directory, "status", "--porcelain") == ""
 

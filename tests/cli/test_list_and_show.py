@@ -8,37 +8,7 @@ import pytest
 from commands import RECOMMENDED, commit, custom, git, run
 from parts import few_of
 from subsets import ROOT, TASKS, TRICKS
-from torch_tricks.catalogue import own_questions
-from torch_tricks.errors import Refusal
-from torch_tricks.questions import Questions
 from versions import NEW_TRICK, REPOSITORY
-
-
-class TestChoices:
-    """A trick that comes in several forms, with a question of its own."""
-
-    QUESTIONS = Questions(own_questions())
-
-    @pytest.mark.parametrize(
-        ("before", "take", "leave", "after"),
-        [
-            ("none", ["parallel"], [], "dp"),
-            ("none", ["parallel=ddp"], [], "ddp"),
-            ("ddp", ["parallel"], [], "ddp"),
-            ("ddp", ["parallel=dp"], [], "dp"),
-            ("ddp", [], ["parallel"], "none"),
-        ],
-    )
-    def test_the_form_stays_unless_another_is_named(self, before, take, leave, after):
-        answers = {"task": TASKS[0], "parallel": before, "tricks": ["swa"]}
-        changed = self.QUESTIONS.changed(answers, take, leave)
-        assert changed == {"parallel": after, "tricks": ["swa"]}
-
-    def test_none_is_no_form(self):
-        with pytest.raises(Refusal, match="did you mean"):
-            self.QUESTIONS.find(["parallel=dpd"])
-        with pytest.raises(Refusal, match='"none"; there is dp, ddp'):
-            self.QUESTIONS.find(["parallel=none"])
 
 
 def listed(output):
@@ -68,6 +38,10 @@ class TestList:
             assert f"{trick.title}: {trick.buys}" in tricks[trick.name]
             assert tricks[trick.name].startswith("* ") == trick.recommended
         assert tricks["parallel"].endswith(" needs: two or more GPUs")
+        assert " needs tricks: csv, predict needs: images " in tricks["kfold"]
+        assert " goes with: pretrained needs: pretrained weights" in tricks["freeze"]
+        assert " needs tricks: parallel=ddp or parallel=fsdp" in tricks["sync_bn"]
+        assert " only with: parallel=none or parallel=ddp" in tricks["compile"]
         assert max(len(line) for line in output.splitlines()) <= 100
 
     @pytest.mark.parametrize("task", few_of(TASKS, -1))
@@ -86,17 +60,6 @@ class TestList:
         assert re.findall(r"^  in (\w+)", output, re.MULTILINE) == RECOMMENDED
         assert len(re.findall(r"^  (?:in|- ) \w+", output, re.MULTILINE)) == len(TRICKS)
         assert max(len(line) for line in output.splitlines()) <= 100
-
-    @pytest.mark.proof
-    def test_says_apart_which_tricks_and_what_else_a_trick_needs(self, strict, project):
-        project(preset="minimal", source=strict, version="v0.2.0")
-        tricks, _ = listed(run("list"))
-        assert tricks["swa"].endswith(" needs tricks: amp")
-        needs = "goes with: pretrained needs: pretrained weights"
-        assert tricks["freeze"].endswith(needs)
-        needs = "needs tricks: parallel=ddp or parallel=fsdp needs: a CUDA GPU"
-        assert tricks["prefetcher"].endswith(needs)
-        assert " only with: parallel=none or parallel=ddp needs: " in tricks["compile"]
 
 
 class TestJson:

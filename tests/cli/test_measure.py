@@ -6,9 +6,10 @@ import shlex
 import sys
 
 import pytest
-from commands import SOURCE, begin, commit, custom, edit, files, git, run
+from commands import commit, custom, edit, files, git, run
 from torch_tricks.errors import Refusal
 from torch_tricks.measuring import variants
+from versions import Hub
 
 FLAGS = (
     *("--", "--epochs", 2, "--max-steps", 4, "--batch-size", 256),
@@ -16,28 +17,25 @@ FLAGS = (
 )
 
 
-@pytest.fixture(scope="module")
-def slow(hub, tmp_path_factory):
-    """A template whose prefetcher takes half a second more in each step."""
-    work = tmp_path_factory.mktemp("slow")
-    begin(work)
+def slow(tree):
+    """A version whose prefetcher takes half a second more in each step."""
     sleep = '{% if "prefetcher" in chosen %}\n    time.sleep(0.5)\n{% endif %}\n'
     step = "    progress.step += 1\n"
-    edit(work / "template" / "train.py.jinja", step, sleep + step)
-    commit(work)
-    git(work, "tag", "--force", "v0.1.0")
-    name = "slow-tricks"
-    git(hub, "clone", "--quiet", "--bare", str(work), f"{hub}/org/{name}.git")
-    return SOURCE.replace("torch-tricks", name)
+    edit(tree / "template" / "train.py.jinja", step, sleep + step)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    return str(Hub(tmp_path_factory.mktemp("slow"), {"v0.1.0": slow}).work)
 
 
 @pytest.fixture
-def here(project, slow, monkeypatch):
+def here(project, template, monkeypatch):
     """A project of that template, whose Python is this one."""
     monkeypatch.setattr(
         "torch_tricks.measuring.measure.find_python", lambda project: sys.executable
     )
-    return project(source=slow, **custom("seeding"))
+    return project(source=template, **custom("seeding"))
 
 
 TRAINING = """

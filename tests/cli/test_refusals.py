@@ -8,28 +8,33 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import SOURCE, commit, custom, edit, files, git, run, run_undo, state
+from commands import commit, custom, edit, files, git, run, run_undo, state
 from parts import few_of
 from rendering import PACKAGE
 from torch_tricks.git import Scratch
+from torch_tricks.template import PUBLISHED
 from versions import IDENTITY, REPOSITORY
 
 LISTED = r"tricks:\n- seeding"
 
 
 UNFIT = [
-    (custom(), ["add", "swa"], "swa needs amp: choose both, or neither"),
-    (custom("amp", "swa"), ["remove", "amp"], "swa needs amp: remove swa too"),
-    (custom("mixup"), ["add", "accumulation"], "mixup excludes accumulation"),
-    (custom(), ["add", "prefetcher"], "parallel=ddp or parallel=fsdp: add"),
+    (custom(), ["add", "video"], "video needs folders: choose both, or neither"),
     (
-        custom("prefetcher", parallel="ddp"),
+        custom("folders", "video"),
+        ["remove", "folders"],
+        "video needs folders: remove video too",
+    ),
+    (custom("folders", "hdf5"), ["add", "video"], "video excludes hdf5"),
+    (custom(), ["add", "sync_bn"], "parallel=ddp or parallel=fsdp: add"),
+    (
+        custom("sync_bn", parallel="ddp"),
         ["add", "parallel=dp"],
-        "parallel=ddp or parallel=fsdp: remove prefetcher too",
+        "parallel=ddp or parallel=fsdp: remove sync_bn too",
     ),
 ]
 WRONG_ANSWERS = [
-    ("update", LISTED, "tricks: [swa]", "swa needs amp"),
+    ("update", LISTED, "tricks: [video]", "video needs folders"),
     ("update", LISTED, "tricks: [amp, sva]", "sva"),
     ("add swa", LISTED, "tricks: seeding", "must be a list, such as"),
     ("list", "parallel: none", "parallel: ddq", "did you mean ddp?"),
@@ -48,30 +53,21 @@ WRONG_ANSWERS = [
 class TestTricksThatDoNotGoTogether:
     """Such a list is refused with a sentence, wherever it stands."""
 
-    @pytest.fixture
-    def a_project(self, project, strict):
-        """Returns a function that makes a project of the strict template."""
-
-        def make(**answers):
-            return project(**{"source": strict, "version": "v0.2.0"} | answers)
-
-        return make
-
-    def test_new(self, tmp_path, strict):
-        wishes = ("--template", strict, "--data", "tricks=[swa]", "--defaults")
-        assert "swa needs amp" in run("new", tmp_path / "leaves", *wishes, code=2)
+    def test_new(self, tmp_path):
+        wishes = ("--template", PUBLISHED, "--data", "tricks=[video]", "--defaults")
+        assert "video needs folders" in run("new", tmp_path / "leaves", *wishes, code=2)
         assert os.listdir(tmp_path) == []
 
-    def test_update(self, a_project):
-        directory = a_project(version="v0.1.0", preset="minimal")
+    def test_update(self, project):
+        directory = project(preset="minimal")
         before = state(directory)
-        data = ("--data", "preset=custom", "--data", "tricks=[accumulation, mixup]")
-        assert "mixup excludes accumulation" in run("update", *data, code=2)
+        data = ("--data=preset=custom", "--data=tricks=[folders, video, hdf5]")
+        assert "video excludes hdf5" in run("update", *data, code=2)
         assert state(directory) == before
 
     @pytest.mark.parametrize(("before", "command", "sentence"), few_of(UNFIT, 0, 1))
-    def test_add_and_remove(self, a_project, before, command, sentence):
-        directory = a_project(**before)
+    def test_add_and_remove(self, project, before, command, sentence):
+        directory = project(**before)
         before = state(directory)
         assert sentence in run(*command, code=2)
         assert state(directory) == before
@@ -79,9 +75,9 @@ class TestTricksThatDoNotGoTogether:
     @pytest.mark.parametrize(
         ("command", "pattern", "wrong", "sentence"), few_of(WRONG_ANSWERS, 1, 2, 3, 4)
     )
-    def test_the_answers_file(self, a_project, command, pattern, wrong, sentence):
+    def test_the_answers_file(self, project, command, pattern, wrong, sentence):
         """Copier alone forgets such an answer, and takes the default."""
-        directory = a_project(**custom("seeding"))
+        directory = project(**custom("seeding"))
         answers = directory / ".copier-answers.yml"
         text = re.sub(pattern, wrong, answers.read_text())
         assert text != answers.read_text()
@@ -92,19 +88,18 @@ class TestTricksThatDoNotGoTogether:
         assert state(directory) == before
 
     @pytest.mark.proof
-    def test_a_list_that_a_newer_version_refuses(self, a_project):
-        directory = a_project(version="v0.1.0", **custom("swa"))
+    def test_a_list_that_a_newer_version_refuses(self, project):
+        directory = project(**custom("l1"))
         status = json.loads(run("status", "--json"))
-        assert (status["tricks_in"], status["new_tricks"]) == (["swa"], [])
-        assert status["not_known"] is None
-        assert "swa needs amp: choose both, or neither" in run("update", code=2)
-        wanted = run("update", "--data", "tricks=[amp,swa]", "--dry-run")
-        assert "tricks: swa, amp\n" in wanted
-        run("add", "amp")
+        assert (status["tricks_in"], status["not_known"]) == (["l1"], None)
+        assert "l1 needs ema: choose both, or neither" in run("update", code=2)
+        wanted = run("update", "--data", "tricks=[ema,l1]", "--dry-run")
+        assert "tricks: l1, ema\n" in wanted
+        run("add", "ema")
         commit(directory)
         run("update")
         answers = yaml.safe_load((directory / ".copier-answers.yml").read_text())
-        assert answers["tricks"] == ["swa", "amp"]
+        assert answers["tricks"] == ["l1", "ema"]
         assert answers["_commit"] == "v0.2.0"
 
 
@@ -126,7 +121,7 @@ REFUSED = {
     f"""
     mkdir ../other; echo 'name: Ada' >../other/copier.yml
     (cd ../other; git init --quiet; commit; git tag v0.1.0)
-    sed --in-place "s|{SOURCE}|$(realpath ../other)|" .copier-answers.yml; commit
+    sed --in-place "s|{PUBLISHED}|$(realpath ../other)|" .copier-answers.yml; commit
     """: "use Copier's commands",
     f"rm -r .git {PACKAGE}; git init --quiet; commit; echo mine >{PACKAGE}": (
         f"{PACKAGE} is in the way"
@@ -335,7 +330,7 @@ class TestWhatGitDoesNotSee:
         clone = tmp_path / "clone"
         git(hub, "clone", "--quiet", str(hub / REPOSITORY), str(clone))
         directory = project(preset="minimal")
-        edit(directory / ".copier-answers.yml", SOURCE, str(clone))
+        edit(directory / ".copier-answers.yml", PUBLISHED, str(clone))
         commit(directory)
         config = tmp_path / "gitconfig"
         git(tmp_path, "config", "--file", config, "safe.directory", str(directory))

@@ -3,8 +3,9 @@
 import json
 import shutil
 
-from commands import RECOMMENDED, SOURCE, commit, edit, run
+from commands import RECOMMENDED, commit, edit, run
 from subsets import TRICKS
+from torch_tricks.template import PUBLISHED
 from versions import NEW_TRICK
 
 
@@ -16,7 +17,7 @@ class TestStatus:
         (directory / "notes").write_text("mine")
         status = json.loads(run("status", "--json"))
         assert status == {
-            "source": SOURCE,
+            "source": PUBLISHED,
             "version": "v0.1.0",
             "task": "classification",
             "newer_versions": ["v0.2.0"],

@@ -298,9 +298,9 @@ class TestUpdate:
         monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(configuration))
         # As git itself would have checked it out.
         git(directory, "rm", "-r", "--quiet", "--cached", ".")
-        git(directory, "-c", "commit.gpgSign=false", "reset", "--hard", "--quiet")
-        (tmp_path / "a-hook-ran").unlink(missing_ok=True)
+        git(directory, "reset", "--hard", "--quiet")
         before = state(directory)
+        (tmp_path / "a-hook-ran").unlink(missing_ok=True)
         assert b"\r\n" in before[0]["train.py"]
         output = run("update")
         assert not (tmp_path / "a-hook-ran").exists()

@@ -3,7 +3,8 @@
 It is asked in each preset, and some tricks do not go with each of its choices.
 """
 
-from itertools import combinations, product
+from itertools import combinations, groupby, product
+from operator import itemgetter
 from random import Random
 
 import pytest
@@ -63,39 +64,47 @@ def page(show, written):
     return show(written)
 
 
-@needs_chromium
-def test_the_page_asks_for_it_before_the_preset(page):
-    assert page.is_checked("#task [value=classification]")
-    above = "element('task').compareDocumentPosition(element('presets')) & 4"
-    assert page.evaluate(above)
-    assert "--task" not in page.inner_text("#ours")
-    assert "task=" not in page.inner_text("#theirs")
+def lists():
+    """Yields answers and tricks, and whether the command line refuses them.
 
-
-@needs_chromium
-def test_the_page_refuses_what_the_command_line_refuses(version, page):
-    """Every pair of tricks with each task and form, and random lists."""
-    questions, random = version.questions, Random(0)
+    They are every pair of tricks with each task and form, and random lists.
+    """
+    questions, random = own_version().questions, Random(0)
     names = questions.listable
-    cases = [
-        ({TASK: task, FORMS: form}, list(tricks))
-        for task, form in product(*(questions.choices[q] for q in (TASK, FORMS)))
-        for tricks in [
-            *combinations(names, 2),
-            *(random.sample(names, random.randrange(20)) for _ in range(50)),
-        ]
-    ]
+    for task, form in product(*(questions.choices[q] for q in (TASK, FORMS))):
+        given = {TASK: task, FORMS: form}
+        longer = (random.sample(names, random.randrange(20)) for _ in range(50))
+        for tricks in (*map(list, combinations(names, 2)), *longer):
+            try:
+                questions.check({**given, "tricks": tricks})
+                yield given, tricks, False
+            except Refusal:
+                yield given, tricks, True
+
+
+def test_copier_refuses_what_the_command_line_refuses(version):
+    known = {"preset": "custom"}
+    for name in ("choice_questions", "catalogue"):
+        known[name] = version.raw[name]["default"]
+    for given, cases in groupby(lists(), key=itemgetter(0)):
+        known |= {**given, "choice_answers": given}
+        barred = version.default("refusals", known)
+        for _, tricks, refused in cases:
+            fault = version.fault("tricks", known | {"tricks": tricks})
+            by_copier = bool(fault or {*barred} & {*tricks})
+            assert by_copier == refused, (tricks, given)
+
+
+@needs_chromium
+def test_the_page_refuses_what_the_command_line_refuses(page):
+    cases = [*lists()]
     found = page.evaluate(
         """(cases) => cases.map(([answers, tricks]) => tricks.some((name) =>
             obstacle(name, {...answers, tricks: tricks.filter((one) => one !== name)})))""",
         cases,
     )
-    for (answers, tricks), refused in zip(cases, found, strict=True):
-        try:
-            questions.check({**answers, "tricks": tricks})
-            assert not refused, (answers, tricks)
-        except Refusal:
-            assert refused, (answers, tricks)
+    wrong = [case for case, one in zip(cases, found, strict=True) if case[2] != one]
+    assert wrong == []
     assert {*found} == {True, False}
 
 

@@ -124,39 +124,14 @@ def anchor(heading: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("value", "claim", "right"),
+    "line",
     [
-        (1.26, "1.3", True),
-        (1.26, "1.2", False),
-        (9.12e-5, "9.1e-05", True),
-        (torch.Size([2, 3]), "(2, 3)", True),
-        (torch.Size([2, 3]), "(3, 2)", False),
-        (3, "3: a remark", True),
-        (3, "30", False),
-        ({"a": 1}, "{'a': 1}: a remark", True),
-        (None, "nothing", False),
+        *("1.26  # 1.2", "torch.Size([2, 3])  # (3, 2)", "3  # 30", "None  # nothing"),
+        "1 / 0  # ZeroDivisionError: nothing of it",
+        *("1 / 0  # ValueError", "x = 1  # ValueError", "1 + 1  # UserWarning"),
     ],
 )
-def test_claims_are_compared(value, claim, right):
-    assert snippets.agrees(value, claim) == right
-
-
-@pytest.mark.parametrize(
-    ("line", "right"),
-    [
-        ("1 / 0  # ZeroDivisionError: division", True),
-        ("1 / 0  # ZeroDivisionError: nothing of it", False),
-        ("1 / 0  # ValueError", False),
-        ("x = 1  # ValueError", False),
-        ("warnings.warn('old', FutureWarning)  # FutureWarning: old", True),
-        ("1 + 1  # UserWarning", False),
-        ("x = 1  # an ordinary comment", True),
-    ],
-)
-def test_errors_are_compared(line, right, fresh):
-    block = snippets.Block("", f"import warnings\n{line}\n", 1)
-    if right:
+def test_a_wrong_comment_is_found(line, fresh):
+    block = snippets.Block("", f"import torch\n{line}\n", 1)
+    with pytest.raises(AssertionError):
         snippets.run(block, {}, INDEX)
-    else:
-        with pytest.raises(AssertionError):
-            snippets.run(block, {}, INDEX)

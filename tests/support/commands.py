@@ -1,31 +1,22 @@
 """Runs the commands of `torch-tricks` and git, and looks at what they leave."""
 
-import os
 import re
 import shutil
 import subprocess
 import sys
 
+import versions
 from processes import call_any
 from rendering import PROJECT
 from subsets import ROOT, TRICKS
 from torch_tricks import cli
-from torch_tricks.template import PUBLISHED
 from typer.testing import CliRunner
 from updating import read_files as files
+from versions import git
 
 GIT = shutil.which("git")
-SOURCE = PUBLISHED
 NAME = PROJECT["project_name"]
-
-
-def git(directory, *arguments, **options):
-    """Runs git as somebody with a name, and no hooks."""
-    settings = ("user.name=Test", "user.email=test@example.com", "core.hooksPath=none")
-    options_of_git = [word for setting in settings for word in ("-c", setting)]
-    command = ["git", *options_of_git, "-C", directory, *arguments]
-    result = subprocess.run(command, capture_output=True, check=True, **options)
-    return os.fsdecode(result.stdout)
+edit = versions.edit
 
 
 def commit(directory, message="Work"):
@@ -41,15 +32,6 @@ def copy_questions(work):
         shutil.copy(path, copy)
 
 
-def begin(work):
-    """Makes a repository of the template as it is here, as v0.1.0."""
-    shutil.copytree(ROOT / "template", work / "template")
-    shutil.copy(ROOT / "copier.yml", work)
-    git(work, "init", "--quiet", "--initial-branch=main")
-    commit(work)
-    git(work, "tag", "v0.1.0")
-
-
 def run(*arguments, code=0, **options):
     """Runs a command in this process; returns what it printed."""
     result = CliRunner().invoke(cli.app, [str(word) for word in arguments], **options)
@@ -62,12 +44,6 @@ def run(*arguments, code=0, **options):
         return line
     assert result.stderr == "" or arguments[0] == "measure"
     return result.stdout
-
-
-def edit(path, old, new):
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), encoding="utf-8")
 
 
 def custom(*tricks, **answers):

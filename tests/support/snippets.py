@@ -20,6 +20,7 @@ import tokenize
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType
 from typing import Any, NamedTuple
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -57,10 +58,8 @@ def statements(block: Block) -> Iterator[tuple[ast.stmt, str]]:
     }
     for statement in ast.parse(block.code).body:
         comment = comments.get(statement.end_lineno, "")
-        if isinstance(statement, ast.Expr) or RAISED.fullmatch(comment):
-            yield statement, comment
-        else:
-            yield statement, ""
+        claims = isinstance(statement, ast.Expr) or RAISED.fullmatch(comment)
+        yield statement, comment if claims else ""
 
 
 def run(block: Block, names: dict[str, Any], page: Path) -> None:
@@ -72,35 +71,30 @@ def run(block: Block, names: dict[str, Any], page: Path) -> None:
     for statement, claim in statements(block):
         where = f"{page}:{block.line + statement.lineno - 1}"
         ast.increment_lineno(statement, block.line - 1)
+        code = compile(ast.Module([statement], []), page, "exec")
         if raised := RAISED.fullmatch(claim):
-            run_failing(statement, names, page, *raised.groups(), where)
+            kind, message = raised.groups(default="")
+            found = raised_by(code, names, kind)
+            assert [type(item).__name__ for item in found] == [kind], (
+                f"{where}: {found}"
+            )
+            assert message in str(found[0]), f"{where}: {found}"
         elif claim:
-            code = compile(ast.Expression(statement.value), page, "eval")
-            value = eval(code, names)
+            value = eval(compile(ast.Expression(statement.value), page, "eval"), names)
             assert agrees(value, claim), f"{where}: {value!r} is not {claim}"
         else:
-            exec(compile(ast.Module([statement], []), page, "exec"), names)  # noqa: S102 - our own pages.
+            exec(code, names)  # noqa: S102 - our own pages.
 
 
-def run_failing(
-    statement: ast.stmt,
-    names: dict[str, Any],
-    page: Path,
-    kind: str,
-    message: str | None,
-    where: str,
-) -> None:
-    """Runs a statement that must raise an error or give a warning of that kind."""
-    code = compile(ast.Module([statement], []), page, "exec")
+def raised_by(code: CodeType, names: dict[str, Any], kind: str) -> list[Exception]:
+    """Returns the error that code raises, or the warnings that it gives."""
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always" if kind.endswith("Warning") else "error")
         try:
             exec(code, names)  # noqa: S102 - our own pages.
-            found = [warning.message for warning in given]
-        except Exception as error:  # noqa: BLE001 - it is compared below.
-            found = [error]
-    assert [type(item).__name__ for item in found] == [kind], f"{where}: {found}"
-    assert (message or "") in str(found[0]), f"{where}: {found}"
+        except Exception as error:  # noqa: BLE001 - it is compared later.
+            return [error]
+    return [warning.message for warning in given]
 
 
 def agrees(value: Any, claim: str) -> bool:

@@ -6,8 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,8 +17,9 @@ from hypothesis import strategies as st
 from rendering import PACKAGE, all_answers, clones_kept, quick_copier, render_version
 from subsets import TASKS, TRICKS, all_subsets, questions, space
 from torch_tricks.cli import app
+from torch_tricks.template import PUBLISHED
 from typer.testing import CliRunner
-from versions import NEW_TRICK, SOURCE, VERSIONS, Hub, git
+from versions import NEW_TRICK, VERSIONS, Hub, git
 
 ANSWERS = ".copier-answers.yml"
 IGNORED, WEIGHTS = "runs/first/model.pt", b"\x00weights\xff"
@@ -71,37 +71,17 @@ def some_edits(random: Random, number: int) -> tuple[Edit, ...]:
     )
 
 
-@dataclass
-class Owned:
-    """The edits that an owner has made in a project."""
-
-    lines: set[tuple[str, str]] = field(default_factory=set)
-    """Files, and lines that were written into them."""
-    deleted: set[str] = field(default_factory=set)
-    """Files that were deleted or moved away."""
-    created: set[str] = field(default_factory=set)
-    """Files that were created, or moved to."""
-    edited: set[str] = field(default_factory=set)
-    """Files in which something was changed."""
-    folders: dict[str, str] = field(default_factory=dict)
-    """Folders that were moved as a whole: old path to new path."""
-
-    def place(self, name: str) -> str:
-        """Returns where a file is, now that folders have moved."""
-        folder, _, rest = name.partition("/")
-        return f"{self.folders[folder]}/{rest}" if folder in self.folders else name
-
-    def placed(self, files: Files) -> Files:
-        return {self.place(name): content for name, content in files.items()}
-
-
 class Project:
-    """A project in a git repository, and what its owner did to it."""
+    """A project in a git repository, and edits of its owner.
+
+    Each edit writes lines with names that are nowhere else.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.owned = Owned()
         self.written = 0
+        self.folders: dict[str, str] = {}
+        """Folders that were moved as a whole: old path to new path."""
 
     def torch_tricks(self, *arguments: str) -> "Report":
         """Runs the command line in the project, in this process."""
@@ -112,12 +92,20 @@ class Project:
     def files(self) -> Files:
         return read_files(self.path)
 
+    def place(self, name: str) -> str:
+        """Returns where a file is, now that folders have moved."""
+        folder, _, rest = name.partition("/")
+        return f"{self.folders[folder]}/{rest}" if folder in self.folders else name
+
+    def placed(self, files: Files) -> Files:
+        return {self.place(name): content for name, content in files.items()}
+
     def commit(self) -> None:
         git(self.path, "add", "--all")
         git(self.path, "commit", "--quiet", "--allow-empty", "--message=Work")
 
     def edit(self, edits: Sequence[Edit]) -> None:
-        """Does the edits, remembers them, and commits."""
+        """Does the edits, and commits."""
         for edit in edits:
             self.do(edit)
         self.commit()
@@ -125,13 +113,9 @@ class Project:
     def do(self, edit: Edit) -> None:
         files = sorted(set(read_files(self.path)) - {ANSWERS, IGNORED})
         if edit.kind == "add file":
-            name = self.owned.place(NEW_FILES[edit.file % len(NEW_FILES)])
+            name = self.place(NEW_FILES[edit.file % len(NEW_FILES)])
             if name not in files:
-                if name in self.owned.deleted:
-                    self.owned.deleted.remove(name)
-                else:
-                    self.owned.created.add(name)
-                self.write(name, [self.line(name, "# "), self.line(name, "# ")])
+                self.write(name, [self.line("# "), self.line("# ")])
         elif files:
             self.do_to(files[edit.file % len(files)], edit)
 
@@ -139,13 +123,10 @@ class Project:
         """Does an edit to the file of this name."""
         getattr(self, edit.kind.replace(" ", "_"))(name, edit.line)
 
-    def line(self, name: str, indent: str = "") -> str:
+    def line(self, indent: str = "") -> str:
         """Returns a line that is nowhere else, and that must stay."""
         self.written += 1
-        line = f"{indent}owner_line_{self.written} = {self.written}"
-        self.owned.lines.add((name, line))
-        self.owned.edited.add(name)
-        return line
+        return f"{indent}owner_line_{self.written} = {self.written}"
 
     def read(self, name: str) -> list[str]:
         return (self.path / name).read_text(encoding="utf-8").split("\n")
@@ -154,26 +135,19 @@ class Project:
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(lines), encoding="utf-8")
-        # A later edit may take away what an earlier one has written.
-        self.owned.lines -= {
-            (file, line)
-            for file, line in self.owned.lines
-            if file == name and line not in lines
-        }
-        self.owned.edited.add(name)
 
     def change_lines(self, name: str, number: int) -> None:
         lines = self.read(name)
         first = number % len(lines)
         for index in range(first, min(first + 1 + number % 3, len(lines))):
             indent = re.match(r"\s*", lines[index])[0]
-            lines[index] = self.line(name, indent)
+            lines[index] = self.line(indent)
         self.write(name, lines)
 
     def add_lines(self, name: str, number: int) -> None:
         lines = self.read(name)
         place = number % len(lines)
-        lines[place:place] = [self.line(name) for _ in range(1 + number % 4)]
+        lines[place:place] = [self.line() for _ in range(1 + number % 4)]
         self.write(name, lines)
 
     def delete_lines(self, name: str, number: int) -> None:
@@ -187,7 +161,7 @@ class Project:
     def append(self, name: str, number: int) -> None:
         """Adds a last line, with or without an end."""
         end = [""] if number % 2 else []
-        self.write(name, [*self.read(name), self.line(name), *end])
+        self.write(name, [*self.read(name), self.line(), *end])
 
     def rename_function(self, name: str, number: int) -> None:
         """Gives a function another name wherever it is called."""
@@ -204,23 +178,16 @@ class Project:
             after = [re.sub(rf"\b{old}\b", new, line) for line in before]
             if after != before:
                 self.write(name, after)
-                self.owned.lines |= {(name, line) for line in after if new in line}
 
     def delete_file(self, name: str, number: int) -> None:
         (self.path / name).unlink()
-        self.forget(name)
 
     def move_file(self, name: str, number: int) -> None:
-        new = str(Path(name).with_name(f"owner_{number}_{Path(name).name}"))
+        new = Path(name).with_name(f"owner_{number}_{Path(name).name}")
         (self.path / name).rename(self.path / new)
-        lines = {line for file, line in self.owned.lines if file == name}
-        self.forget(name)
-        self.owned.lines |= {(new, line) for line in lines}
-        self.owned.created.add(new)
-        self.owned.edited.add(new)
 
     def replace_file(self, name: str, number: int) -> None:
-        self.write(name, [self.line(name) for _ in range(1 + number % 20)])
+        self.write(name, [self.line() for _ in range(1 + number % 20)])
 
     def move_folder(self, name: str, number: int) -> None:
         """Moves the folder at the top in which a file is, as into src/."""
@@ -229,24 +196,7 @@ class Project:
             return
         (self.path / "src").mkdir(exist_ok=True)
         (self.path / folder).rename(self.path / "src" / folder)
-        self.owned.folders[folder] = f"src/{folder}"
-        for names in (self.owned.deleted, self.owned.created, self.owned.edited):
-            moved = {self.owned.place(name) for name in names}
-            names.clear()
-            names |= moved
-        self.owned.lines = {
-            (self.owned.place(file), line) for file, line in self.owned.lines
-        }
-
-    def forget(self, name: str) -> None:
-        self.owned.lines -= {
-            (file, line) for file, line in self.owned.lines if file == name
-        }
-        self.owned.edited.discard(name)
-        if name in self.owned.created:
-            self.owned.created.remove(name)
-        else:
-            self.owned.deleted.add(name)
+        self.folders[folder] = f"src/{folder}"
 
 
 def read_files(directory: Path) -> Files:
@@ -290,7 +240,9 @@ def trick_case(seed: int, edits: int) -> Case:
     random = Random(seed)
     version, answers = random.choice(list(VERSIONS)), some_answers(random)
     inside = tricks_of(version, answers)
-    sides = {"add": all_tricks(version) - inside, "remove": inside}
+    known = {trick.name for trick in TRICKS}
+    known |= {NEW_TRICK} if version >= "v0.2.0" else set()
+    sides = {"add": known - inside, "remove": inside}
     commands = {
         (word, *tricks)
         for word, side in sides.items()
@@ -335,27 +287,13 @@ SIZES = st.integers(1, 12)
 """How many edits there are. Seeds vary widely, and sizes shrink well."""
 
 
-@cache
-def tricks_of_preset(version: str, preset: str, task: str) -> frozenset[str]:
-    """The tricks of a preset in a version, from the catalogue and what was added since."""
-    tricks = {*all_answers({"preset": preset, TASK: task})["chosen"]}
-    if preset != "minimal" and version >= "v0.2.0":
+def tricks_of(version: str, answers: Answers) -> frozenset[str]:
+    """The tricks that answers choose, from the catalogue and what was added since."""
+    tricks = {*all_answers(answers)["chosen"]}
+    gained = answers["preset"] in PRESETS[1:] and version >= "v0.2.0"
+    if gained or NEW_TRICK in answers.get("tricks", ()):
         tricks.add(NEW_TRICK)
     return frozenset(tricks)
-
-
-def all_tricks(version: str) -> frozenset[str]:
-    names = {trick.name for trick in TRICKS}
-    return frozenset(names | {NEW_TRICK} if version >= "v0.2.0" else names)
-
-
-def tricks_of(version: str, answers: Answers) -> frozenset[str]:
-    """The tricks that answers choose."""
-    if answers["preset"] != "custom":
-        task = answers.get(TASK, TASKS[0])
-        return tricks_of_preset(version, answers["preset"], task)
-    forms = {FORMS} if answers[FORMS] != "none" else set()
-    return frozenset({*answers["tricks"], *forms})
 
 
 class Workshop:
@@ -365,7 +303,6 @@ class Workshop:
         self.hub = Hub(directory / "hub")
         self.directory = directory
         self.fresh_files: dict[tuple[str, str], Files] = {}
-        self.projects = 0
 
     @contextmanager
     def at_hand(self) -> Iterator[None]:
@@ -381,18 +318,19 @@ class Workshop:
             render_version(self.hub.tree(version), project, answers)
             recorded = project / ANSWERS
             text = recorded.read_text(encoding="utf-8")
-            source = f"_commit: {version}\n_src_path: {SOURCE}\n"
+            source = f"_commit: {version}\n_src_path: {PUBLISHED}\n"
             text = re.sub(r"^_src_path: .*\n", source, text, flags=re.MULTILINE)
             recorded.write_text(text, encoding="utf-8")
             self.fresh_files[key] = read_files(project)
             shutil.rmtree(project)
         return self.fresh_files[key]
 
+    def new_path(self) -> Path:
+        return Path(tempfile.mkdtemp(prefix="project-", dir=self.directory))
+
     def project(self, version: str, answers: Answers) -> Project:
         """Makes a project, commits it, and leaves an ignored file of a run in it."""
-        self.projects += 1
-        path = self.directory / f"project-{self.projects}"
-        path.mkdir()
+        path = self.new_path()
         for name, content in self.fresh(version, answers).items():
             (path / name).parent.mkdir(parents=True, exist_ok=True)
             (path / name).write_bytes(content)
@@ -405,9 +343,8 @@ class Workshop:
 
     def copy(self, project: Project) -> Project:
         """Copies an unedited project, its ignored files included."""
-        self.projects += 1
-        path = self.directory / f"project-{self.projects}"
-        shutil.copytree(project.path, path)
+        path = self.new_path()
+        shutil.copytree(project.path, path, dirs_exist_ok=True)
         return Project(path)
 
     def remove(self, project: Project) -> None:
@@ -444,7 +381,17 @@ class Report:
         return dict(re.findall(pattern, self.output, re.MULTILINE))
 
 
-def lost_lines(owned: Owned, after: Files, report: Report) -> set[tuple[str, str]]:
+def owner_lines(files: Files) -> set[tuple[str, str]]:
+    """Returns files, and the lines that their owner wrote into them."""
+    return {
+        (name, line)
+        for name, content in files.items()
+        for line in text(content).splitlines()
+        if re.search(r"owner_(line|function)_\d", line)
+    }
+
+
+def lost_lines(mine: Files, after: Files, report: Report) -> set[tuple[str, str]]:
     """Returns the lines of an owner that an update has dropped.
 
     A line counts as kept in its file, between conflict markers or not, and in a file
@@ -455,13 +402,11 @@ def lost_lines(owned: Owned, after: Files, report: Report) -> set[tuple[str, str
         places.setdefault(old, []).append(new)
     for aside, original in report.kept_aside.items():
         places.setdefault(original, []).append(aside)
-    lines = {name: set(text(content).splitlines()) for name, content in after.items()}
+    kept = owner_lines(after)
     return {
         (name, line)
-        for name, line in owned.lines
-        if not any(
-            line in lines.get(place, ()) for place in (name, *places.get(name, ()))
-        )
+        for name, line in owner_lines(mine)
+        if not kept & {(place, line) for place in (name, *places.get(name, ()))}
     }
 
 
@@ -470,37 +415,38 @@ def text(content: bytes) -> str:
 
 
 def faults(
-    owned: Owned, old: Files, mine: Files, new: Files, after: Files, report: Report
+    project: Project, old: Files, mine: Files, new: Files, after: Files, report: Report
 ) -> list[str]:
     """Returns what an update did wrong, apart from lost lines.
 
     Args:
-        owned: what the owner did.
+        project: the project after the update.
         old: the fresh project of the version before.
         mine: the project as its owner left it.
         new: the fresh project of the version after.
-        after: the project after the update.
+        after: the files after the update.
         report: what the command said.
     """
-    old, new = owned.placed(old), owned.placed(new)
+    old, new = project.placed(old), project.placed(new)
+    deleted, created = old.keys() - mine.keys(), mine.keys() - old.keys()
+    edited = {name for name in old.keys() & mine.keys() if old[name] != mine[name]}
     conflicts, aside = report.names("conflict"), report.kept_aside
-    moved = {name for name in report.renamed.values()}
-    touched = owned.edited | owned.deleted | owned.created | moved
+    touched = edited | deleted | created | {*report.renamed.values()}
     found = []
 
     def expect(holds: bool, what: str) -> None:
         if not holds:
             found.append(what)
 
-    for name in new.keys() - touched - follow_renames(owned):
+    for name in new.keys() - touched - follow_renames(deleted):
         expect(after.get(name) == new[name], f"{name} is not the new version's")
     for name in old.keys() - new.keys() - touched:
         expect(name not in after, f"{name} should have gone")
-    for name in owned.deleted & old.keys() & new.keys():
+    for name in deleted & new.keys():
         expect(name not in after, f"{name} has come back")
-    for name in owned.created:
+    for name in created:
         expect(name in after, f"{name} of the owner is gone")
-    for name in owned.edited & old.keys() & new.keys() - conflicts:
+    for name in edited & new.keys() - conflicts:
         merged = merge(mine[name], old[name], new[name])
         expect(merged in (None, after.get(name)), f"{name} is not merged")
     for name in after.keys() - new.keys() - mine.keys() - aside.keys():
@@ -508,37 +454,19 @@ def faults(
     expect(after.get(IGNORED) == WEIGHTS, f"{IGNORED}, which git ignores, was changed")
     marked = {name for name, content in after.items() if MARKER.search(text(content))}
     expect(marked == conflicts, f"markers in {marked}, but {conflicts} listed")
-    for name in imported_but_deleted(owned, new, after):
-        expect(name in report.names("missing"), f"nothing says that {name} is missing")
     code = 1 if conflicts or aside or report.names("missing") else 0
     expect(report.exit_code == code, f"exit code {report.exit_code}, not {code}")
     return found
 
 
-def follow_renames(owned: Owned) -> set[str]:
+def follow_renames(deleted: set[str]) -> set[str]:
     """New names of files that the owner deleted: whether they come is not laid down."""
     return {
         name.replace(old, new)
-        for name in owned.deleted
+        for name in deleted
         for old, new in RENAMED.items()
         if Path(name).name == old
     }
-
-
-def imported_but_deleted(owned: Owned, new: Files, after: Files) -> set[str]:
-    """The deleted modules that both the new version and the result import."""
-    missing = set()
-    for name in owned.deleted & new.keys():
-        module = Path(name).stem
-        statement = re.compile(
-            rf"^from [\w.]*\.{module} import|^import {module}$", re.MULTILINE
-        )
-        for other in after.keys() & new.keys():
-            if other.endswith(".py") and all(
-                statement.search(text(files[other])) for files in (new, after)
-            ):
-                missing.add(name)
-    return missing
 
 
 def merge(mine: bytes, old: bytes, new: bytes) -> bytes | None:

@@ -17,7 +17,6 @@ import plumbum
 from subsets import ROOT
 from torch_tricks.template import PUBLISHED
 
-SOURCE = PUBLISHED
 REPOSITORY = f"{PUBLISHED.removeprefix('gh:')}.git"
 """Where the hub has it."""
 IDENTITY = {
@@ -28,23 +27,22 @@ IDENTITY = {
 PACKAGE = "template/{{ package_name }}"
 
 
-def git(directory: Path, *arguments: object, text: str | None = None) -> str:
-    """Runs git with no one's configuration, and returns what it prints."""
-    return subprocess.run(
-        ["git", "-C", str(directory), *map(str, arguments)],
-        capture_output=True,
-        check=True,
-        encoding="utf-8",
-        env=os.environ | IDENTITY,
-        input=text,
-    ).stdout
+def git(directory: Path, *arguments: object) -> str:
+    """Runs git as somebody with a name, and with no one's configuration but a test's."""
+    return os.fsdecode(
+        subprocess.run(
+            ["git", "-C", directory, *arguments],
+            capture_output=True,
+            check=True,
+            env=IDENTITY | os.environ,
+        ).stdout
+    )
 
 
-def replace(tree: Path, name: str, old: str, new: str) -> None:
-    """Changes a file of the template, and fails if it no longer says what it should."""
-    path = tree / name
+def edit(path: Path, old: str, new: str) -> None:
+    """Changes a file, and fails if it does not have the old text."""
     text = path.read_text(encoding="utf-8")
-    assert old in text, f"{name} has no {old!r}: mend tests/support/versions.py"
+    assert old in text, f"{path} has no {old!r}"
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
@@ -73,42 +71,35 @@ def before_practices(tree: Path) -> None:
     text = re.sub(r"^    task: tasks\n", "", text, flags=re.MULTILINE)
     hidden = "task:\n  type: str\n  when: false\n  default: classification\n"
     text = re.sub(r"^task:\n(  .*\n)+", hidden, text, flags=re.MULTILINE)
-    for name in PRACTICES:
-        text = re.sub(rf"(?<=[\[ ]){name}(, |(?=\]))", "", text)
-        text = text.replace(f"'{name}' in chosen", "true")
-    (tree / "copier.yml").write_text(text, encoding="utf-8")
+    names = "|".join(PRACTICES)
+    asked = re.compile(rf"(['\"])(?:{names})\1 in chosen")
+    text = re.sub(rf"(?<=[\[ ])(?:{names})(?:, |(?=\]))", "", text)
+    (tree / "copier.yml").write_text(asked.sub("true", text), encoding="utf-8")
     template = tree / "template"
     for path in sorted(template.rglob("*")):
         if path.is_file():
             text = path.read_text(encoding="utf-8")
             if path.name == "row.yml":
                 text = re.sub(r"^tasks: .*\n", "", text, flags=re.MULTILINE)
-            path.write_text(always(text), encoding="utf-8")
-            place = re.sub(
-                rf"\{{\{{ trick\.({'|'.join(PRACTICES)}) \}}\}}/", "", str(path)
-            )
-            Path(place).parent.mkdir(parents=True, exist_ok=True)
-            path.rename(place)
-    for folder in sorted(template.rglob("*"), reverse=True):
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+            path.write_text(asked.sub("true", text), encoding="utf-8")
+            os.renames(path, re.sub(rf"{{{{ trick\.(?:{names}) }}}}/", "", str(path)))
     for name in ("row.yml", "readme_section.md.jinja"):
         (template / name).unlink()
 
 
-def always(text: str) -> str:
-    """Returns a template's text in which the practices are always chosen."""
-    for name in PRACTICES:
-        text = text.replace(f'"{name}" in chosen', "true")
-    return text
+def as_it_is(tree: Path) -> None:
+    """The version of this clone."""
+    shutil.rmtree(tree / "template", ignore_errors=True)
+    shutil.copytree(ROOT / "template", tree / "template")
+    shutil.copy(ROOT / "copier.yml", tree)
 
 
 def wording(tree: Path) -> None:
     """A patch: other words in comments, documentation and one question."""
-    replace(tree, "template/train.py.jinja", "Trains a model", "Trains the model")
-    replace(tree, f"{PACKAGE}/files.py.jinja", "Atomic writing", "Whole writing")
-    replace(tree, "template/README.md.jinja", "## Install\n", "## Installation\n")
-    replace(tree, "copier.yml", "help: Which tricks?", "help: Which training tricks?")
+    edit(tree / "template/train.py.jinja", "Trains a model", "Trains the model")
+    edit(tree / f"{PACKAGE}/files.py.jinja", "Atomic writing", "Whole writing")
+    edit(tree / "template/README.md.jinja", "## Install\n", "## Installation\n")
+    edit(tree / "copier.yml", "help: Which tricks?", "help: Which training tricks?")
 
 
 NEW_TRICK = "sign_gradients"
@@ -136,7 +127,7 @@ def sign_gradients(model: nn.Module, scale: float) -> None:
 
 def trick(tree: Path) -> None:
     """A minor version: a trick more, which the preset has, with a module and a setting."""
-    replace(tree, "copier.yml", ", video]", f", video, {NEW_TRICK}]")
+    edit(tree / "copier.yml", ", video]", f", video, {NEW_TRICK}]")
     chosen = f'{{% if "{NEW_TRICK}" in chosen %}}'
     folder = tree / "template" / f"{{{{ trick.{NEW_TRICK} }}}}"
     module = folder / "{{ package_name }}" / "optim" / "signs.py"
@@ -162,24 +153,23 @@ def trick(tree: Path) -> None:
             "    sign_gradients(run.model, run.settings.sign_scale)\n",
         ),
     ):
-        replace(tree, name, after, f"{after}{chosen}\n{lines}{{% endif %}}\n")
+        edit(tree / name, after, f"{after}{chosen}\n{lines}{{% endif %}}\n")
 
 
 def defaults(tree: Path) -> None:
     """A minor version: other defaults, changed lines, and a new file."""
-    settings = f"{PACKAGE}/settings.py.jinja"
-    replace(tree, settings, "epochs: PositiveInt = 10\n", "epochs: PositiveInt = 12\n")
-    replace(tree, settings, "Count = 128\n", "Count = 256\n")
-    replace(
-        tree,
-        "copier.yml",
+    settings = tree / PACKAGE / "settings.py.jinja"
+    edit(settings, "epochs: PositiveInt = 10\n", "epochs: PositiveInt = 12\n")
+    edit(settings, "Count = 128\n", "Count = 256\n")
+    edit(
+        tree / "copier.yml",
         '"classification": "Image classification"',
         '"classification": "Classification of images"',
     )
-    replace(tree, f"{PACKAGE}/log.py.jinja", 'unit="batch"', 'unit="batches"')
-    replace(tree, f"{PACKAGE}/files.py.jinja", "import os\n", "import os\nimport sys\n")
-    replace(tree, "template/.gitignore.jinja", "build/\n", "build/\nwheels/\n")
-    replace(tree, "template/pyproject.toml.jinja", "\n[tool.", "\n# A tool.\n[tool.")
+    edit(tree / f"{PACKAGE}/log.py.jinja", 'unit="batch"', 'unit="batches"')
+    edit(tree / f"{PACKAGE}/files.py.jinja", "import os\n", "import os\nimport sys\n")
+    edit(tree / "template/.gitignore.jinja", "build/\n", "build/\nwheels/\n")
+    edit(tree / "template/pyproject.toml.jinja", "\n[tool.", "\n# A tool.\n[tool.")
     (tree / "template" / "CITATION.cff.jinja").write_text(
         "cff-version: 1.2.0\ntitle: {{ project_name | tojson }}\n", encoding="utf-8"
     )
@@ -191,19 +181,20 @@ def layout(tree: Path) -> None:
     rename(tree, "*/*/optim/swa.py*", "swa", "averaging")
     rename(tree, "*/tests/optim/test_swa.py*", "test_swa", "test_averaging")
     (tree / "template" / ".github" / "workflows" / "ci.yml").unlink()
-    replace(tree, "template/train.py.jinja", "train_step(", "update_weights(")
+    edit(tree / "template/train.py.jinja", "train_step(", "update_weights(")
     [checkpoint] = tree.glob("template/*/*/checkpoint.py*")
     name = str(checkpoint.relative_to(tree))
     [number] = re.findall(
         r"^FORMAT = (\d+)$", checkpoint.read_text("utf-8"), re.MULTILINE
     )
-    replace(tree, name, f"\nFORMAT = {number}\n", f"\nFORMAT = {int(number) + 1}\n")
+    edit(tree / name, f"\nFORMAT = {number}\n", f"\nFORMAT = {int(number) + 1}\n")
 
 
 BEFORE_PRACTICES = "v0.0.1"
+BEFORE = {BEFORE_PRACTICES: before_practices}
 
-VERSIONS: dict[str, Callable[[Path], None] | None] = {
-    "v0.1.0": None,
+VERSIONS: dict[str, Callable[[Path], None]] = {
+    "v0.1.0": as_it_is,
     "v0.1.1": wording,
     "v0.2.0": trick,
     "v0.3.0": defaults,
@@ -229,33 +220,29 @@ def environment(hub: Path, directory: Path) -> dict[str, str]:
 class Hub:
     """The template's versions as a hub would hold them, and as plain directories."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        versions: Mapping[str, Callable[[Path], None]] = BEFORE | VERSIONS,
+    ) -> None:
         self.directory = directory
-        work = directory / "work"
-        work.mkdir(parents=True)
-        shutil.copytree(ROOT / "template", work / "template")
-        shutil.copy(ROOT / "copier.yml", work)
-        git(work, "init", "--quiet", "--initial-branch=main")
-        before_practices(work)
-        self.release(work, BEFORE_PRACTICES)
-        shutil.rmtree(work / "template")
-        shutil.copytree(ROOT / "template", work / "template")
-        shutil.copy(ROOT / "copier.yml", work)
-        for tag, derive in VERSIONS.items():
-            if derive:
-                derive(work)
-            self.release(work, tag)
+        self.work = directory / "work"
+        self.work.mkdir(parents=True)
+        as_it_is(self.work)
+        git(self.work, "init", "--quiet", "--initial-branch=main")
+        for tag, derive in versions.items():
+            derive(self.work)
+            self.release(tag)
         bare = directory / "hub" / REPOSITORY
-        git(directory, "clone", "--quiet", "--bare", work, bare)
+        git(directory, "clone", "--quiet", "--bare", self.work, bare)
 
-    def release(self, work: Path, tag: str) -> None:
+    def release(self, tag: str) -> None:
         """Commits a version and tags it, and keeps a copy outside of git."""
-        git(work, "add", "--all")
-        git(work, "commit", "--quiet", f"--message={tag}")
-        git(work, "tag", tag)
-        tree = self.tree(tag)
-        shutil.copytree(work / "template", tree / "template")
-        shutil.copy(work / "copier.yml", tree)
+        git(self.work, "add", "--all")
+        git(self.work, "commit", "--quiet", f"--message={tag}")
+        git(self.work, "tag", tag)
+        ignored = shutil.ignore_patterns(".git")
+        shutil.copytree(self.work, self.tree(tag), ignore=ignored)
 
     def tree(self, version: str) -> Path:
         """A version outside of git."""

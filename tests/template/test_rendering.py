@@ -10,7 +10,7 @@ from blocks import UnknownConstruct, files_in, read_template
 from commands import copy_questions
 from parts import few_of
 from rendering import all_answers, contents, render, render_version, render_with_copier
-from subsets import ROOT, TASKS, TRICKS, covering_array
+from subsets import TASKS, TRICKS, covering_array
 from torch_tricks import preview
 from torch_tricks.catalogue import own_questions
 from torch_tricks.preview import own_version
@@ -71,31 +71,6 @@ def test_a_tag_that_is_not_known_is_named_with_its_place(line, tmp_path):
     (tmp_path / "notes.txt.jinja").write_text(f"first\n{line}\n", encoding="utf-8")
     with pytest.raises(UnknownConstruct, match=r"^notes\.txt\.jinja:2: "):
         read_template(files_in(tmp_path), own_questions())
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["{% if unknown %}\na\n{% endif %}\n", "{{ chosen }}\n"],
-    ids=["condition", "place"],
-)
-def test_what_cannot_be_asked_or_filled_in_is_an_error(text, tmp_path):
-    (tmp_path / "notes.txt.jinja").write_text(text, encoding="utf-8")
-    template = read_template(files_in(tmp_path), own_questions())
-    answers = {"chosen": [], "task": TASKS[0], "parallel": "none", "author": ""}
-    with pytest.raises(UnknownConstruct):
-        template.render(answers)
-
-
-def test_no_project_may_have_what_the_template_has_not():
-    """All files of the template are read, and all conditions can be asked."""
-    template = read_template(files_in(ROOT / "template"), own_questions())
-    paths = {source.path for source in template.sources}
-    paths |= {block.path for source in template.sources for block in source.blocks}
-    files = (path for path in (ROOT / "template").rglob("*") if path.is_file())
-    names = {
-        str(p.relative_to(ROOT / "template")) for p in files if p.name != "row.yml"
-    }
-    assert paths == names
 
 
 LOOP = "{% for name in chosen %}\nTAG\n{% endfor %}\n"

@@ -1,8 +1,7 @@
 """Rows of the catalogue agree with each other."""
 
 from dataclasses import replace
-from itertools import combinations, product
-from random import Random
+from itertools import product
 
 import pytest
 from blocks import choose
@@ -10,9 +9,6 @@ from covering import FORMS, TASK
 from rendering import render_files
 from subsets import TASKS, TRICKS, questions
 from torch_tricks.catalogue import own_questions
-from torch_tricks.errors import Refusal
-from torch_tricks.preview import Version
-from torch_tricks.questions import Questions
 
 
 def test_groups_stand_together():
@@ -27,39 +23,6 @@ def test_a_row_is_a_line_of_a_list(trick):
     others = {*trick.needs, *trick.excludes, *trick.goes_with}
     assert others < {other.name for other in TRICKS}
     assert trick.wants or not trick.goes_with, f"{trick.name} lacks wants"
-
-
-def test_copier_and_the_catalogue_refuse_the_same():
-    """Every pair of tricks with each task and form, and random lists."""
-    raw, random = own_questions(), Random(0)
-    ours = Questions(raw)
-    copiers = Version(raw, dict, "")
-    answers = {
-        "preset": "custom",
-        "choice_questions": ours.raw["choice_questions"]["default"],
-    }
-    answers["catalogue"] = raw["catalogue"]["default"]
-
-    def refused(tricks, given):
-        try:
-            ours.check({**given, "tricks": tricks})
-        except Refusal:
-            return True
-        return False
-
-    verdicts = set()
-    for task, form in product(TASKS, questions()[FORMS]):
-        given = {TASK: task, FORMS: form}
-        known = answers | given | {"choice_answers": given}
-        barred = copiers.default("refusals", known)
-        pairs = [*combinations(ours.listable, 2)]
-        longer = [random.sample(ours.listable, random.randrange(20)) for _ in range(50)]
-        for tricks in [*map(list, pairs), *longer]:
-            fault = copiers.fault("tricks", known | {"tricks": tricks})
-            by_copier = bool(fault or {*barred} & {*tricks})
-            assert by_copier == refused(tricks, given), (tricks, given)
-            verdicts.add(by_copier)
-    assert verdicts == {True, False}
 
 
 def test_a_trick_of_another_version_is_off():
