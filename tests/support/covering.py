@@ -140,32 +140,21 @@ class Space:
         """
         left = self.left[row].all(0)
         taken, brought = {self.literals[number][0] for number in row}, 0
-        gains = np.zeros(len(self.literals), int)
-        for place, literal in enumerate(row):
-            gains += gained_with(missing, literal, row[:place])
         names = list(self.levels)
         for place in random.permutation(len(names)):
             if names[place] in taken:
                 continue
             start = self.starts[place]
             end = start + len(self.levels[names[place]])
+            found = missing[start:end]
+            for axis in range(1, missing.ndim):
+                found = found.take(row, axis)
             possible = self._possible(left & self.left[start:end])
-            brings = np.where(possible, gains[start:end], -1)
+            # Meetings are counted in each order of the others.
+            brings = np.where(possible, found.reshape(len(found), -1).sum(1), -1)
             best = np.flatnonzero(brings == brings.max())
             literal = start + int(best[random.integers(len(best))])
-            brought += int(gains[literal])
-            gains += gained_with(missing, literal, row)
+            brought += int(brings.max())
             row = [*row, literal]
             left &= self.left[literal]
         return row, brought
-
-
-def gained_with(missing: np.ndarray, literal: int, row: list[int]) -> np.ndarray:
-    """Returns how much more each literal brings to a row once another one is in it.
-
-    Meetings are counted in each order of the others.
-    """
-    found = missing[literal]
-    for _ in range(missing.ndim - 2):
-        found = found.take(row, axis=-1)
-    return found.reshape(len(found), -1).sum(1) * (missing.ndim - 1)
