@@ -122,7 +122,7 @@ gpu.tar.gz:
 build/projects:
 	$(MAKE) .venv/installed
 	rm -rf $@.new
-	$(SUPPORT) .venv/bin/python tests/support/rendering.py --covering $@.new/rows
+	$(SUPPORT) .venv/bin/python tests/support/rendering.py $@.new/rows
 	.venv/bin/python benchmarks/tricks.py --render $@.new/benchmarks
 	mv $@.new $@
 

@@ -152,8 +152,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An image folder for --data folder, clips in it, and digits for --data mnist."""
     import training
 
-    directory = training.make_image_folder(tmp_path_factory.mktemp("folder"))
-    return training.make_clips(training.make_digits(directory))
+    return training.make_folder(tmp_path_factory.mktemp("folder"))
 
 
 @pytest.fixture(scope="session")

@@ -20,9 +20,7 @@ INTERRUPTED = 130
 class Commands(TyperGroup):
     """Command group that prints refusals and interruptions as one line."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
-        if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **options)
+    def main(self, *args: Any, **options: Any) -> Any:
         forget_other_repositories()
         # A closed stream, as by `>&-`, gets no output.
         for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -31,7 +29,7 @@ class Commands(TyperGroup):
         # File names and diffs may not be valid text.
         sys.stdout.reconfigure(errors="backslashreplace")
         try:
-            code = super().main(*args, standalone_mode=False, **options)
+            code = super().main(*args, **options | {"standalone_mode": False})
             sys.stdout.flush()
             if code == INTERRUPTED:
                 refuse("stopped", code)

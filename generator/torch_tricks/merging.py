@@ -525,7 +525,8 @@ def _index_with_undo(project: Project, plan: Plan, files: Path) -> Path:
         for stage, entry in stages.items():
             content = plan.scratch.read(entry)
             project.git("hash-object", "-w", "--stdin", input=content)
-            lines.append(_index_line(project, path, entry, stage))
+            about = f"{entry.mode} {entry.oid} {stage}"
+            lines.append(f"{about}\t{project.prefix}{path}")
     listing = os.fsencode("".join(f"{line}\0" for line in lines))
     git("update-index", "-z", "--index-info", cwd=project.top, env=env, input=listing)
     added = [project.prefix + path for path in plan.added if path not in plan.conflicts]
@@ -539,10 +540,6 @@ def _index_with_undo(project: Project, plan: Plan, files: Path) -> Path:
         paths = os.fsencode("\0".join(added))
         git("add", *options, "--pathspec-file-nul", cwd=files, env=env, input=paths)
     return index
-
-
-def _index_line(project: Project, path: str, entry: Entry, stage: int = 0) -> str:
-    return f"{entry.mode} {entry.oid} {stage}\t{project.prefix}{path}"
 
 
 def _replace_index(project: Project, index: Path) -> None:

@@ -330,19 +330,17 @@ class Project:
             if listing.get(path) == "S":
                 raise Refusal(_hidden([self.seen(path)], "skip-worktree"))
         for path in added:
-            for place in (path, *parents(path)):
-                target = self.directory / place
-                if place == path:
-                    free = not os.path.lexists(target)
-                else:
-                    free = is_free_for_folder(target)
-                if not free:
-                    seen = self.seen(place)
-                    raise Refusal(
-                        f"{seen} is in the way of a file from the template, and git does not "
-                        f"track it: move it, or run git add -f {shlex.quote(seen)} and "
-                        "commit, and run again"
-                    )
+            in_the_way = [path] if os.path.lexists(self.directory / path) else []
+            for folder in parents(path):
+                if not is_free_for_folder(self.directory / folder):
+                    in_the_way.append(folder)
+            if in_the_way:
+                seen = self.seen(in_the_way[0])
+                raise Refusal(
+                    f"{seen} is in the way of a file from the template, and git does not "
+                    f"track it: move it, or run git add -f {shlex.quote(seen)} and "
+                    "commit, and run again"
+                )
 
 
 def find_root(directory: Path) -> Path | None:

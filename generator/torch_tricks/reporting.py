@@ -25,14 +25,7 @@ from torch_tricks.template import (
     released_versions,
 )
 
-SAMPLE = {
-    "project_name": "Project",
-    "package_name": "project",
-    "task": "classification",
-    "description": "Image classification with PyTorch",
-    "author": "",
-    "preset": "minimal",
-}
+SAMPLE = {"project_name": "Project", "preset": "minimal"}
 """The project for show outside of a project."""
 
 
@@ -209,8 +202,8 @@ def read_status(project: Project) -> Status:
             base = project.render(Path(scratch))
             known = base.questions.tricks
             status.tricks_in = base.tricks
-            # Projects older than the question have the first task.
-            status.task = task = base.answers.get(TASK, SAMPLE[TASK])
+            # Projects older than the question have this task.
+            status.task = task = base.answers.get(TASK, "classification")
             status.tricks_out = [
                 name
                 for name, trick in known.items()

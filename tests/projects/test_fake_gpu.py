@@ -9,7 +9,7 @@ import fake_gpu
 import pytest
 import training
 from parts import few_of
-from rendering import PACKAGE, render_subset
+from rendering import render_subset
 from subsets import (
     AVERAGES,
     SEED_OF_PAIRS,
@@ -73,7 +73,7 @@ def find(tmp_path, zygote):
         project = render_subset(tmp_path / "project", subset)
         training.make_shapes_few(project)  # The last batch is a short one.
         said = zygote.output(
-            *(project, fake_gpu.SCRIPT, PACKAGE, json.dumps(WANTED | settings)),
+            *(project, fake_gpu.SCRIPT, json.dumps(WANTED | settings)),
             environment={"CUDA_VISIBLE_DEVICES": ""},
         )
         return json.loads(said.splitlines()[-1])

@@ -1,7 +1,7 @@
 """The covering array on a CUDA device.
 
 A machine with a GPU need not have Copier: TORCH_TRICKS_RENDERED names a directory that
-`python tests/support/rendering.py --covering DIRECTORY` has filled.
+`python tests/support/rendering.py DIRECTORY` has filled.
 """
 
 import json

@@ -9,7 +9,7 @@ from itertools import product
 import inspection
 import pytest
 import training
-from covering import TASK, others_at
+from covering import TASK
 from inspection import PACKAGE, PACKAGES, RUFF, write_code
 from processes import call
 from rendering import contents, render, render_files, render_subset, template_copy
@@ -20,7 +20,6 @@ from subsets import (
     TRICKS,
     Subset,
     all_subsets,
-    catalogue,
     core_choices,
     covering_array,
     everything,
@@ -156,9 +155,9 @@ def full_projects():
     """
     rows = {form: everything(parallel=form) for form in questions()["parallel"][1:]}
     rows |= {task: everything(task=task) for task in TASKS[1:]}
-    for trick in catalogue():
-        if others := others_at(trick, False):
-            without = dict.fromkeys(others, False)
+    for trick in TRICKS:
+        if trick.excludes:
+            without = dict.fromkeys(trick.excludes, False)
             rows[trick.name] = everything(**{trick.name: True} | without)
     return {name: render_files(row.answers) for name, row in rows.items()}
 

@@ -3,20 +3,20 @@
 Tensors of a GPU are fake: torch's FakeTensorMode knows their shapes, types and layouts,
 by the rules of CUDA and of its autocast, and computes nothing. Those of the CPU are real.
 
-Run it in a project, as `fake_gpu.py PACKAGE SETTINGS`, where SETTINGS is a JSON object of
-which those are taken that the project has. The last line is a JSON object, `Findings`.
+Run it in a project, as `fake_gpu.py SETTINGS`, where SETTINGS is a JSON object of which
+those are taken that the project has. The last line is a JSON object, `Findings`.
 """
 
-import importlib
 import json
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import FrameType, ModuleType
+from traceback import walk_stack
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -122,11 +122,11 @@ class FakeGPU(TorchDispatchMode):
         """Notes what waits, and the line of the project that does it."""
         if self.place is None:
             return
-        for frame in stack():
+        for frame, line in walk_stack(sys._getframe()):
             path = Path(frame.f_code.co_filename)
             if path.is_relative_to(self.project):
                 name = path.relative_to(self.project)
-                what += f", {name}:{frame.f_lineno} {frame.f_code.co_name}"
+                what += f", {name}:{line} {frame.f_code.co_name}"
                 break
         self.found.waits.append((*self.place, what))
 
@@ -153,22 +153,15 @@ class FakeGPU(TorchDispatchMode):
             for tensor in tensors
             if tensor.ndim == 4 and tensor.shape[1] > 1 and tensor.shape[2] > 1
         ]
-        self.found.layouts[name] = self.found.layouts.get(name, []) + last
+        self.found.layouts.setdefault(name, []).extend(last)
 
 
 def engine_asks() -> bool:
     """Returns whether autograd's engine runs, and no block that is computed again."""
     if torch._C._current_graph_task_id() == -1:
         return False
-    return not any(frame.f_code.co_filename == checkpoint.__file__ for frame in stack())
-
-
-def stack() -> Iterator[FrameType]:
-    """Yields the frames of this thread, the innermost first."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
+    frames = walk_stack(sys._getframe())
+    return all(frame.f_code.co_filename != checkpoint.__file__ for frame, _ in frames)
 
 
 def is_on_gpu(argument: Any) -> bool:
@@ -183,13 +176,6 @@ def faked(tensor: Tensor) -> Tensor:
     if isinstance(tensor, FakeTensor):
         return tensor
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
-
-
-class FakeStream:
-    """A stream, which has nothing to order."""
-
-    def wait_stream(self, other: Any) -> None:
-        pass
 
 
 def register_devices() -> None:
@@ -207,86 +193,79 @@ def register_devices() -> None:
     torch._C._set_only_lift_cpu_tensors(True)
 
 
-def patched(gpu: FakeGPU) -> ExitStack:
-    """Puts what asks a driver, and no operator, out of the way."""
-    state = torch.get_rng_state()
-
-    def make_stream(*_: Any) -> FakeStream:
-        gpu.found.streams += 1
-        return FakeStream()
-
-    move = nn.Module.to
+@contextmanager
+def patched(gpu: FakeGPU) -> Iterator[None]:
+    """Puts what asks a driver, and no operator, out of the way. A stream orders nothing."""
+    state, move = torch.get_rng_state(), nn.Module.to
 
     def move_once(model: nn.Module, *to: Any, **options: Any) -> nn.Module:
+        # Fake weights refuse to move, even to where they are.
         there = any(isinstance(weight, FakeTensor) for weight in model.parameters())
         return model if there else move(model, *to, **options)
 
-    patches: dict[Any, dict[str, Any]] = {
-        torch.accelerator: {"is_available": lambda: False},  # Nothing is pinned.
-        torch.cuda: {
-            "_lazy_init": lambda: None,
-            "Stream": make_stream,
-            "current_stream": lambda *_: FakeStream(),
-            "get_device_name": lambda *_: "fake",
-            "get_rng_state": lambda *_: state,
-            "is_bf16_supported": lambda *_: True,
-            "set_rng_state": lambda *_: None,
-            "stream": lambda _: nullcontext(),
-        },
-        torch.cuda.amp.common: {"amp_definitely_not_available": lambda: False},
-        nn.Module: {
-            "to": move_once
-        },  # Fake weights refuse to move, even to where they are.
-        Tensor: {"record_stream": lambda *_: None},
-    }
-    stack = ExitStack()
-    for owner, functions in patches.items():
-        for name, function in functions.items():
-            stack.enter_context(mock.patch.object(owner, name, function))
-    return stack
+    names = ("_lazy_init", "Stream", "current_stream", "stream", "set_rng_state")
+    with (
+        mock.patch.object(torch.accelerator, "is_available", lambda: False),  # No pins.
+        mock.patch.multiple(
+            torch.cuda,
+            get_device_name=lambda *_: "fake",
+            get_rng_state=lambda *_: state,
+            is_bf16_supported=lambda *_: True,
+            **dict.fromkeys(names, mock.DEFAULT),
+        ) as mocks,
+        mock.patch.object(
+            torch.cuda.amp.common, "amp_definitely_not_available", lambda: False
+        ),
+        mock.patch.object(nn.Module, "to", move_once),
+        mock.patch.object(Tensor, "record_stream"),
+    ):
+        yield
+        gpu.found.streams = mocks["Stream"].call_count
 
 
-def main(package: str, wanted: dict[str, Any]) -> None:
+def main(wanted: dict[str, Any]) -> None:
+    from leaf_diseases import environment
+
+    environment.choose_device = torch.device  # Before train.py imports it.
+    import train
+
     warnings.filterwarnings("ignore", "'pin_memory' argument")
     register_devices()
-    importlib.import_module(f"{package}.environment").choose_device = torch.device
-    train = importlib.import_module("train")
     gpu = FakeGPU(Path.cwd())
     with tempfile.TemporaryDirectory() as directory, patched(gpu), gpu:
-        settings = make_settings(package, wanted, Path(directory))
-        watch(gpu, train, package)
+        settings = make_settings(wanted, Path(directory))
+        watch(gpu, train)
         train.main(settings)
     print(json.dumps(asdict(gpu.found), default=sorted))
 
 
-def make_settings(package: str, wanted: dict[str, Any], directory: Path) -> Any:
+def make_settings(wanted: dict[str, Any], directory: Path) -> Any:
     """Returns those of the settings that the project has, with a teacher if it has one."""
-    kind = importlib.import_module(f"{package}.settings").Settings
-    names = kind.model_fields.keys()
-    model = kind.model_fields["model"].default
+    from leaf_diseases.data import datasets, transforms
+    from leaf_diseases.models import networks
+    from leaf_diseases.settings import Settings
+
+    fields, sides = Settings.model_fields, (RUN["image_size"],) * 2
+    model = fields["model"].default
     values = RUN | wanted | {"model": model, "run_dir": directory / "run"}
-    if "teacher" in names:
-        networks = importlib.import_module(f"{package}.models.networks")
-        size = RUN["image_size"]
-        transforms = importlib.import_module(f"{package}.data.transforms")
-        sides, half = (size, size), (0.5,) * 3
-        prepared = transforms.Preprocessing(sides, sides, half, half)
-        datasets = importlib.import_module(f"{package}.data.datasets")
+    if "teacher" in fields:
+        prepared = transforms.Preprocessing(sides, sides, *[(0.5,) * 3] * 2)
         outputs = len(datasets.Shapes(False, sides).names)
         teacher = networks.build_model(model, outputs, prepared)
         torch.save(teacher.state_dict(), directory / "teacher.pt")
         values |= {"teacher": directory / "teacher.pt", "teacher_model": model}
-    return kind(**{name: values[name] for name in names & values.keys()})
+    return Settings(**{name: values[name] for name in fields.keys() & values.keys()})
 
 
-def watch(gpu: FakeGPU, train: ModuleType, package: str) -> None:
+def watch(gpu: FakeGPU, train: ModuleType) -> None:
     """Lets the run be watched that is made next: its passes, losses and layouts."""
-    weights = importlib.import_module(f"{package}.models.weights")
+    from leaf_diseases import evaluation
+    from leaf_diseases.models import weights
+
     train.write_samples = lambda *_: None
     for name in ("save_checkpoint", "save_state_dict", "save_weights"):
         for module in (train, weights):
             setattr(module, name, lambda *_: None)  # There is nothing to be saved.
-    evaluation = importlib.import_module(f"{package}.evaluation")
     evaluation.write_report = lambda *_: None  # Fake numbers have no pictures.
     windows = hasattr(train, "train_windows")  # They read train_batches.
     trained = "train_windows" if windows else "train_batches"
@@ -338,4 +317,4 @@ def watch_layouts(gpu: FakeGPU, run: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], json.loads(sys.argv[2]))
+    main(json.loads(sys.argv[1]))

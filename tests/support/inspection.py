@@ -174,36 +174,25 @@ def foreign_traces(files: Files, subset: Subset) -> Iterator[str]:
     """Finds words of tricks that were not chosen, in the names and texts of files."""
     chosen, own_words = subset.chosen, WORDS_OF_TASKS.get(subset.task, set())
     for name, text in files.items():
-        for owners, word, line in traces(name, text):
-            if chosen.isdisjoint(owners) and word.lower() not in own_words:
-                said = " or ".join(owners)
-                yield (
-                    f"{name}:{line}: {word!r} is a trace of {said}, not chosen here: put "
-                    f"it under a condition in template/{name}.jinja, or narrow the words of "
-                    f"{said} in tests/support/words.yml"
-                )
+        if name == ANSWERS:
+            continue
+        for exception in EXCEPTIONS.get(name, ()):
+            text = re.sub(exception, "", text)
+        # The name of the file is line 0.
+        for number, line in enumerate([name, *text.splitlines()]):
+            for owners, word in traces(line):
+                if chosen.isdisjoint(owners) and word.lower() not in own_words:
+                    said = " or ".join(owners)
+                    yield (
+                        f"{name}:{number}: {word!r} is a trace of {said}, not chosen here: put "
+                        f"it under a condition in template/{name}.jinja, or narrow the words of "
+                        f"{said} in tests/support/words.yml"
+                    )
 
 
 @cache
-def traces(name: str, text: str) -> list[tuple[tuple[str, ...], str, int]]:
-    """Returns the words of tricks in a file: the tricks that may have it, word and line.
-
-    The name of the file is line 0.
-    """
-    if name == ANSWERS:
-        return []
-    for exception in EXCEPTIONS.get(name, ()):
-        text = re.sub(exception, "", text)
-    return [
-        (owners, word, number)
-        for number, line in enumerate([name, *text.splitlines()])
-        for owners, word in traces_in_a_line(line)
-    ]
-
-
-@cache
-def traces_in_a_line(line: str) -> list[tuple[tuple[str, ...], str]]:
-    """Returns the first word of each group of tricks."""
+def traces(line: str) -> list[tuple[tuple[str, ...], str]]:
+    """Returns the first word in a line of each group of tricks."""
     return [
         (owners, match[0])
         for owners, pattern in patterns().items()
@@ -226,18 +215,17 @@ def missing_modules(files: Files, subset: Subset) -> Iterator[str]:
 def unparsable_files(files: Files) -> Iterator[str]:
     """Finds Python, TOML, YAML and shell files that do not parse."""
     for name, text in files.items():
-        try:
-            match Path(name).suffix:
-                case ".py":
-                    parse_python(text)
-                case ".toml":
-                    tomllib.loads(text)
-                case ".yml" | ".yaml":
-                    parse_yaml(text)
-                case ".sh":
-                    parse_shell(text)
-        except (SyntaxError, ValueError, yaml.YAMLError) as error:
+        if error := unparsable(Path(name).suffix, text):
             yield f"{name}: {error}"
+
+
+@cache
+def unparsable(suffix: str, text: str) -> str:
+    try:
+        PARSERS.get(suffix, str)(text)
+    except (SyntaxError, ValueError, yaml.YAMLError) as error:
+        return str(error)
+    return ""
 
 
 def untidy_files(files: Files) -> Iterator[str]:
@@ -327,12 +315,6 @@ def parse_python(text: str) -> ast.Module:
     return ast.parse(text)
 
 
-@cache
-def parse_yaml(text: str) -> object:
-    return yaml.safe_load(text)
-
-
-@cache
 def parse_shell(text: str) -> None:
     checked = subprocess.run(
         ["bash", "-n"], input=text, capture_output=True, check=False, encoding="utf-8"
@@ -341,16 +323,23 @@ def parse_shell(text: str) -> None:
         raise SyntaxError(checked.stderr)
 
 
+PARSERS = {
+    ".py": parse_python,
+    ".sh": parse_shell,
+    ".toml": tomllib.loads,
+    ".yaml": yaml.safe_load,
+    ".yml": yaml.safe_load,
+}
+
+
 @cache
 def read_names(text: str) -> frozenset[str]:
     """Returns the names that a module reads, as variables or attributes."""
-    names = set()
-    for node in ast.walk(parse_python(text)):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            names.add(node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            names.add(node.attr)
-    return frozenset(names)
+    return frozenset(
+        node.id if isinstance(node, ast.Name) else node.attr
+        for node in ast.walk(parse_python(text))
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
+    )
 
 
 @cache

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from processes import call
@@ -54,15 +54,9 @@ def two_machines() -> Iterator[tuple[Machine, Machine]]:
 def remove(namespace: str) -> None:
     """Removes a network namespace with all processes in it."""
     for process in call("ip", "netns", "pids", namespace).split():
-        kill(int(process))
+        with suppress(ProcessLookupError):
+            os.kill(int(process), signal.SIGKILL)
     call("ip", "netns", "delete", namespace)
-
-
-def kill(process: int) -> None:
-    try:
-        os.kill(process, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def free_port() -> int:

@@ -2,14 +2,13 @@
 
 As a command it renders what tests/projects/test_gpu.py trains, for a machine that has no Copier:
 
-    python tests/support/rendering.py --covering DIRECTORY
+    python tests/support/rendering.py DIRECTORY
 """
 
-import argparse
-import copy
 import importlib.util
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -134,9 +133,9 @@ def quick_copier() -> Iterator[None]:
     """Keeps what Copier does anew for each project, or for each file of one."""
     with (
         compiled_templates_kept(),
-        questions_kept(),
         one_context_for_all_files(),
-        git_left_alone(),
+        # `git config` for every file only matters inside a checkout.
+        mock.patch.object(copier._main, "is_git_available", return_value=False),
     ):
         yield
 
@@ -152,8 +151,6 @@ def compiled_templates_kept() -> Iterator[None]:
     def compile_once(environment, source, name=None, filename=None, *options):
         # The file's name would only appear in tracebacks, and differs in every clone.
         key = (source, name, options)
-        if not isinstance(source, str):
-            return compile_template(environment, source, name, filename, *options)
         if key not in _compiled:
             _compiled[key] = compile_template(
                 environment, source, name, filename, *options
@@ -161,25 +158,6 @@ def compiled_templates_kept() -> Iterator[None]:
         return _compiled[key]
 
     with mock.patch.object(jinja2.Environment, "compile", compile_once):
-        yield
-
-
-_configurations: dict[bytes, dict[str, Any]] = {}
-
-
-@contextmanager
-def questions_kept() -> Iterator[None]:
-    """Reads the YAML of each copier.yml once, which takes as long as the templates."""
-    load = copier._template.load_template_config
-
-    def load_once(path: Path, quiet: bool = False) -> dict[str, Any]:
-        rows = sorted(path.parent.glob("template/*/row.yml"))
-        text = b"".join(each.read_bytes() for each in (path, *rows))
-        if text not in _configurations:
-            _configurations[text] = load(path, quiet)
-        return copy.deepcopy(_configurations[text])
-
-    with mock.patch.object(copier._template, "load_template_config", load_once):
         yield
 
 
@@ -199,13 +177,6 @@ def one_context_for_all_files() -> Iterator[None]:
             render_template(worker)
 
     with mock.patch.object(worker_class, "_render_template", render_in_one_context):
-        yield
-
-
-@contextmanager
-def git_left_alone() -> Iterator[None]:
-    """Leaves out the `git config` for every file, which only matters inside a checkout."""
-    with mock.patch.object(copier._main, "is_git_available", return_value=False):
         yield
 
 
@@ -232,11 +203,8 @@ def clones_kept(directory: Path) -> Iterator[None]:
         yield
 
 
-def main() -> None:
+def main(directory: Path) -> None:
     """Renders the projects that the tests on a GPU need, each into a directory of its name."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--covering", type=Path, required=True, metavar="DIRECTORY")
-    directory = parser.parse_args().covering
     subsets = subsets_for_gpu()
     for subset in subsets:
         render_subset(directory / str(subset), subset)
@@ -244,4 +212,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -10,9 +10,8 @@ from random import Random
 from typing import Any
 from zlib import crc32
 
-from covering import FORMS, TASK, Level, Space, Trick
-from torch_tricks.catalogue import Trick as Row
-from torch_tricks.catalogue import choices_of, own_catalogue, own_questions
+from covering import FORMS, TASK, Level, Space
+from torch_tricks.catalogue import Trick, choices_of, own_catalogue, own_questions
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,46 +50,31 @@ PROOF_SEED = int(os.environ.get("TORCH_TRICKS_SEED") or SEED)
 """The seed of the subsets that `make proof` tries. conftest.py draws another one each time."""
 
 
-@cache
-def catalogue() -> tuple[Trick, ...]:
-    """The task and the tricks in the order of copier.yml, with levels and constraints."""
-    return (
-        Trick(TASK, TASKS),
-        *(
-            Trick(
-                name=row.name,
-                levels=("none", *row.choices) if row.choices else (False, True),
-                bounds=row.bounds,
-            )
-            for row in TRICKS
-        ),
-    )
-
-
-def forms_of(row: Row) -> tuple[str, ...]:
+def forms_of(row: Trick) -> tuple[str, ...]:
     """The forms of `parallel` that a trick works with; empty: all."""
     return row.works_with.get(FORMS, ())
 
 
-def task_of(row: Row) -> str:
+def task_of(row: Trick) -> str:
     """The first task that a trick works for."""
     return row.works_with.get(TASK, TASKS)[0]
 
 
+@cache
 def questions() -> dict[str, tuple[Level, ...]]:
     """The tasks, and the levels of each trick, of which the first is off."""
-    return {trick.name: trick.levels for trick in catalogue()}
+    on_or_off = (False, True)
+    levels = {
+        row.name: ("none", *row.choices) if row.choices else on_or_off for row in TRICKS
+    }
+    return {TASK: TASKS} | levels
 
 
 @cache
 def space(tasks: tuple[str, ...] = TASKS) -> Space:
     """All choices, or those of some tasks."""
-    return Space(
-        [
-            replace(trick, levels=tasks) if trick.name == TASK else trick
-            for trick in catalogue()
-        ]
-    )
+    bounds = {row.name: row.bounds for row in TRICKS}
+    return Space(questions() | {TASK: tasks}, bounds)
 
 
 @dataclass(frozen=True)

@@ -2,84 +2,49 @@
 
 from collections import Counter
 from itertools import combinations, product
-from random import Random
 
 import pytest
 import subsets
-from covering import FORMS, TASK, Space, Trick
-from parts import few_of
+from covering import Space
 from subsets import SEED, SEED_OF_PAIRS, TASKS, covering_array, everything
 
-CHOICES = ("none", "dp", "ddp", "fsdp")
 
-
-def made_up_catalogue(number, seed=0):
-    """As many tricks, of which some need or exclude others, or a form of `parallel`."""
-    random = Random(seed)
-    names = [f"trick_{place}" for place in range(number)]
-
-    def others(place, chance):
-        # A trick that is needed comes first, so that no two need each other.
-        return tuple(random.sample(names[:place], min(place, random.random() < chance)))
-
-    return [
-        Trick(FORMS, CHOICES),
-        *(
-            Trick(
-                name,
-                bounds=dict.fromkeys(others(place, 0.3), (True,))
-                | dict.fromkeys(others(place, 0.2), (False,))
-                | random.choice(
-                    [{}, {}, {}, {FORMS: ("ddp", "fsdp")}, {FORMS: ("none", "dp")}]
-                ),
-            )
-            for place, name in enumerate(names)
-        ),
-    ]
-
-
-def breaks(trick, levels):
-    """Whether what a trick is bound to is broken, as its row of the catalogue says it."""
-    return levels[trick.name] is True and any(
-        levels[name] not in some for name, some in trick.bounds.items()
+def breaks(bounds, levels):
+    """Whether a trick is on without what it is bound to, as its row of the catalogue says it."""
+    return any(
+        levels[trick] is True and any(levels[name] not in some[name] for name in some)
+        for trick, some in bounds.items()
     )
 
 
-def can_be(tricks, known):
+def can_be(space, known):
     """Whether some choice has these levels: tries until nothing is broken or left.
 
     A trick that breaks nothing by what is known may still do so by what is not: then that
     is what is tried next.
     """
-    for trick in tricks:
-        if known.get(trick.name) is not True:
+    for trick, bounds in space.bounds.items():
+        if known.get(trick) is not True:
             continue
-        for name, levels in trick.bounds.items():
+        for name, levels in bounds.items():
             if name not in known:
-                [there] = (other.levels for other in tricks if other.name == name)
-                left = [level for level in levels if level in there]
-                return any(can_be(tricks, known | {name: x}) for x in left)
+                left = [level for level in levels if level in space.levels[name]]
+                return any(can_be(space, known | {name: level}) for level in left)
             if known[name] not in levels:
                 return False
     return True
 
 
-def check_array(tricks, rows, strength):
-    names = [trick.name for trick in tricks]
-    choices = [dict(zip(names, row, strict=True)) for row in rows]
-    for choice in choices:
-        assert [trick for trick in tricks if breaks(trick, choice)] == []
+def check_array(space, rows, strength):
+    choices = [dict(zip(space.levels, row, strict=True)) for row in rows]
+    assert not any(breaks(space.bounds, choice) for choice in choices)
     covered = set()
     for choice in choices:
         covered.update(combinations(choice.items(), strength))
-    missing = 0
-    for some in combinations(tricks, strength):
-        for levels in product(*(trick.levels for trick in some)):
-            meeting = tuple(zip((trick.name for trick in some), levels, strict=True))
-            if meeting not in covered:
-                missing += 1
-                assert not can_be(tricks, dict(meeting)), meeting
-    return missing
+    for some in combinations(space.levels, strength):
+        for levels in product(*(space.levels[name] for name in some)):
+            meeting = tuple(zip(some, levels, strict=True))
+            assert meeting in covered or not can_be(space, dict(meeting)), meeting
 
 
 @pytest.mark.parametrize(("strength", "seed"), [(2, SEED_OF_PAIRS), (3, SEED)])
@@ -89,50 +54,21 @@ def test_the_array_of_the_catalogue_covers(strength, seed):
     assert rows[1] == everything()
     assert len(rows) == len(set(rows)) <= {2: 25, 3: 70}[strength]
     tried = subsets.space(TASKS if strength == 2 else TASKS[:1])
-    assert {row.task for row in rows} == {*tried.tricks[TASK].levels}
-    check_array([*tried.tricks.values()], [row.levels for row in rows], strength)
+    levels = [row.levels for row in rows]
+    check_array(tried, levels, strength)
+    with pytest.raises(AssertionError):
+        check_array(tried, levels[:-1], strength)
 
 
 def test_a_trick_without_a_task_that_is_tried_is_out():
-    tricks = [Trick(TASK, ("a",)), Trick("b", bounds={TASK: ("c", "d")})]
-    assert Space(tricks).covering_array(2, seed=0) == [("a", False)]
-
-
-@pytest.mark.parametrize("seed", few_of(range(20), 0, 1, 2))
-def test_small_catalogues(seed):
-    tricks = made_up_catalogue(6, seed)
-    space = Space(tricks)
-    names = [trick.name for trick in tricks]
-    allowed = {
-        choice
-        for choice in product(*(trick.levels for trick in tricks))
-        if not any(breaks(t, dict(zip(names, choice, strict=True))) for t in tricks)
-    }
-    for choice in product(*(trick.levels for trick in tricks)):
-        levels = dict(zip(names, choice, strict=True))
-        assert space.allows(levels) == (choice in allowed)
-        # What is wanted and cannot be is left out, and what is needed comes along.
-        assert space.choose({}, levels) in allowed
-    for strength in (2, 3):
-        check_array(tricks, space.covering_array(strength, seed), strength)
-
-
-def test_a_row_that_is_missing_is_found():
-    tricks = made_up_catalogue(6)
-    rows = Space(tricks).covering_array(3, seed=0)
-    with pytest.raises(AssertionError):
-        check_array(tricks, rows[:-1], 3)
-    wrong = next(trick for trick in tricks if trick.bounds == {FORMS: ("ddp", "fsdp")})
-    row = [trick.name == wrong.name for trick in tricks]
-    with pytest.raises(AssertionError):
-        check_array(tricks, [*rows, ("none", *row[1:])], 3)
+    levels = {"task": ("a",), "b": (False, True)}
+    space = Space(levels, {"b": {"task": ("c", "d")}})
+    assert space.covering_array(2, seed=0) == [("a", False)]
 
 
 def test_core_subsets_carry_the_other_tricks():
-    tricks, chosen = subsets.space(TASKS[:1]).tricks, subsets.all_subsets(7)
-    for subset in chosen:
-        levels = subset.named_levels
-        assert not [trick for trick in tricks.values() if breaks(trick, levels)]
+    bounds, chosen = subsets.space().bounds, subsets.all_subsets(7)
+    assert not any(breaks(bounds, subset.named_levels) for subset in chosen)
     carried = Counter(
         name for subset in chosen for name in {*subset.tricks} - {*subsets.CORE}
     )

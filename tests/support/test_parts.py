@@ -1,22 +1,10 @@
 """Seeds of `make proof` in a row take all shares, and the same seed the same share."""
 
 import os
-from dataclasses import dataclass
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
-
-
-@dataclass(frozen=True)
-class Item:
-    """A test with the mark `share`, as pytest has collected it."""
-
-    nodeid: str
-    path: str = "tests/test_a.py"
-    originalname: str = "test_a"
-
-    def get_closest_marker(self, name):
-        return name == "share"
 
 
 @pytest.fixture
@@ -29,7 +17,8 @@ def plugin(request):
 @pytest.fixture
 def share(plugin, monkeypatch):
     """Returns a function that takes a seed, and returns a third of twelve tests."""
-    items = [Item(f"tests/test_a.py::test_a[{number}]") for number in range(12)]
+    same = {"path": "tests/test_a.py", "originalname": "test_a"}
+    items = [Mock(nodeid=f"test_a[{number}]", **same) for number in range(12)]
 
     def take(seed):
         monkeypatch.setenv("TORCH_TRICKS_SHARE", "3")

@@ -50,30 +50,26 @@ OF_TRICK = {
 }
 
 
+def make_folder(directory: Path) -> Path:
+    """Writes an image folder, clips in it, and files as MNIST's, all of noise.
+
+    Training and validation images of three classes have 8 x 8 pixels, and clips one to five frames.
+    """
+    images, clips = np.random.default_rng(0), np.random.default_rng(2)
+    for split, count in {"train": TRAIN_IMAGES, "val": VAL_IMAGES}.items():
+        for index in range(count):
+            place = Path(split, "abc"[index % 3], str(index))
+            write_noise(directory / f"{place}.png", images)
+            for frame in range(1 + index % 5):
+                path = directory / "clips" / place / f"{frame}.png"
+                write_noise(path, clips, IMAGE_SIZE + index % 3)
+    return make_digits(directory)
+
+
 def write_noise(path: Path, rng: np.random.Generator, width: int = IMAGE_SIZE) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     pixels = rng.integers(256, size=(IMAGE_SIZE, width, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(path)
-
-
-def make_image_folder(directory: Path) -> Path:
-    """Writes training and validation images of three classes, 8 x 8 pixels of noise."""
-    rng = np.random.default_rng(0)
-    for split, images in {"train": TRAIN_IMAGES, "val": VAL_IMAGES}.items():
-        for index in range(images):
-            write_noise(directory / split / "abc"[index % 3] / f"{index}.png", rng)
-    return directory
-
-
-def make_clips(directory: Path) -> Path:
-    """Writes as many clips, of one to five frames of noise, for projects that read clips."""
-    rng = np.random.default_rng(2)
-    for split, count in {"train": TRAIN_IMAGES, "val": VAL_IMAGES}.items():
-        for index in range(count):
-            clip = directory / "clips" / split / "abc"[index % 3] / f"{index}"
-            for frame in range(1 + index % 5):
-                write_noise(clip / f"{frame}.png", rng, IMAGE_SIZE + index % 3)
-    return directory
 
 
 def make_digits(directory: Path) -> Path:
