@@ -13,6 +13,7 @@ import train
 from leaf_diseases.data.datasets import load_data
 from leaf_diseases.data.transforms import Preprocessing
 from leaf_diseases.errors import UserError
+from leaf_diseases.models.loading import strip_prefixes
 from leaf_diseases.models.pretrained import load_fitting, read_torchvision
 from leaf_diseases.settings import Settings, replace
 from small_world import narrow_cnn
@@ -116,3 +117,19 @@ def test_a_checkpoint_is_a_file_of_weights(
     assert initial.preprocessing == PREPARED
     state = state_of(train.make_run(settings), tmp_path)
     torch.testing.assert_close(state, initial.weights, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("prefix", ["model.", "module.backbone."])
+def test_another_prefix_is_taken_off_and_printed(
+    prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = {name: torch.zeros(1) for name in ("conv.weight", "fc.weight", "fc.bias")}
+    found = {prefix + name: weight for name, weight in own.items()}
+    found["loss.weight"] = torch.zeros(1)
+    assert strip_prefixes(found, own).keys() > own.keys()
+    said = f"removed {prefix.removeprefix('module.')} from the names of weights\n"
+    assert capsys.readouterr().err == said
+    # Of two networks it is not known which is meant, and others do not fit.
+    both = found | {f"other.{name}": weight for name, weight in own.items()}
+    for names in (both, {"a.conv.weight": torch.zeros(1)}):
+        assert not own.keys() & strip_prefixes(names, own).keys()

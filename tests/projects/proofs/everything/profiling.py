@@ -6,12 +6,8 @@ from pathlib import Path
 
 import pytest
 import train
-from leaf_diseases.profiling import WAIT, WARM_UP
 from leaf_diseases.settings import Settings, replace
-from test_profiling import steps_of, traced
-
-FIRST = WAIT + WARM_UP
-"""The first step that is traced, counted from 0."""
+from test_profiling import FIRST, steps_of, traced
 
 
 def test_short_epochs_warm_up_together(
