@@ -13,6 +13,7 @@ from unittest import mock
 import pytest
 import torch
 import train
+from conftest import stop_after
 from leaf_diseases.checkpoint import (
     compare_settings,
     exit_if_requested,
@@ -117,6 +118,24 @@ def test_settings_that_a_checkpoint_lacks_had_their_defaults(
     del checkpoint.state["settings"]["batch_size"]
     with pytest.raises(UserError, match="of a run with batch_size 128, not 4: keep"):
         compare_settings(checkpoint, run.settings)
+
+
+@pytest.mark.usefixtures("linear_model")
+@pytest.mark.parametrize(
+    ("stopped_after", "flags"),
+    [(10, {"epochs": 9}), (7, {"epochs": 3}), (3, {"lr": 6e-4})],
+)
+def test_rates_are_those_of_an_unbroken_run_with_other_flags(
+    settings: Settings, tmp_path: Path, stopped_after: int, flags: dict[str, Any]
+) -> None:
+    stop_after(settings, stopped_after)
+    settings = replace(settings, **flags)
+    train.main(replace(settings, resume="auto"))
+    train.main(replace(settings, run_dir=tmp_path / "unbroken"))
+    lines, unbroken = (results(tmp_path / name)[1] for name in ("run", "unbroken"))
+    rates = [line["learning_rates"] for line in lines if line["step"] > stopped_after]
+    assert len(lines) == settings.epochs
+    assert rates == [line["learning_rates"] for line in unbroken[-len(rates) :]]
 
 
 @pytest.mark.usefixtures("linear_model")
