@@ -10,6 +10,7 @@ import os
 import secrets
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections import defaultdict
@@ -42,6 +43,9 @@ def pytest_configure(config: pytest.Config) -> None:
     Saves and clones wait for the disk. The proof gets a seed, unless it has one.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # A shell that starts the tests in the background ignores it, and so would their runs.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if (ROOT / FLOOR).exists():
         os.environ.setdefault("TORCH_TRICKS_FLOOR_PYTHON", FLOOR)
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 8 * 2**30:
