@@ -315,16 +315,26 @@ def read_mask(path):
 @pytest.mark.proof
 def test_boxes_of_which_only_the_fourth_channel_counts(zygote, tmp_path):
     """In planar TIFF and NumPy files of floats, of which some pixels have no data."""
-    tricks = ("multichannel", "folders", "predict", "seeding")
+    tricks = ("multichannel", "folders", "predict", "resume", "seeding")
     project = render_subset(tmp_path / "p", Subset.of(*tricks, task="detection"))
-    data, weights = tmp_path / "data", tmp_path / "run/model.pt"
+    data, found = tmp_path / "data", {}
     write_boxes(data)
-    command = (*FLAGS, "--data-dir", data, "--run-dir", weights.parent, "--epochs", 4)
+    flags = (*FLAGS, "--data-dir", data, "--epochs", 4)
+    for name, channels in {"all": (), "few": ("--channels", 1, 2, 3, 5)}.items():
+        command = (*flags, "--run-dir", tmp_path / name, *channels)
+        said = zygote.output(project, "train.py", *command)
+        assert f"channels: {4 if channels else 5} of float32" in said
+        assert "they get the mean" in said
+        found[name] = training.read_metrics(tmp_path / name)[-1]["val_map50"]
+    assert found["all"] > 0.95, found
+    assert found["few"] < 0.2, found
+    [checkpoint, *_] = sorted((tmp_path / "all/checkpoints").iterdir())
+    command = (*flags, "--run-dir", tmp_path / "resumed", "--resume", checkpoint)
     said = zygote.output(project, "train.py", *command)
-    assert "channels: 5 of float32" in said
-    assert "they get the mean" in said
-    assert training.read_metrics(weights.parent)[-1]["val_map50"] > 0.95
-    options = ("--weights", weights, "--device", "cpu")
+    assert "resuming from" in said
+    assert "channels:" not in said
+    training.check_same_run(tmp_path / "all", tmp_path / "resumed")
+    options = ("--weights", tmp_path / "all/model.pt", "--device", "cpu")
     out = tmp_path / "out/boxes.json"
     zygote.output(project, "predict.py", data / "images/val", *options, "--out", out)
     stems = [path.stem for path in (tmp_path / "out/pictures").iterdir()]

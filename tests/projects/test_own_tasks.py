@@ -1,7 +1,7 @@
 """Another task, as owners write it with the README in hand: keypoints.
 
-`own_tasks/keypoints` has the files that the README lists: targets.py, task.py, a data set, and the targets
-and the tests of the task. SMALL_WORLD changes the small world of the tests. What shared code has to know about targets, the tasks
+`own_tasks/keypoints` has the files that the README lists: targets.py, task.py, a data set, and the targets,
+the small world and the tests of the task. What shared code has to know about targets, the tasks
 of the template show: numbers, labels and masks.
 """
 
@@ -32,28 +32,6 @@ BRANCH = """    elif name == "pixels":
         model = PixelCNN(outputs)
 """
 
-OTHER_TARGETS = """        self.names = NAMES
-
-    def __getitem__(self, index: int) -> Any:
-        image, number = super().__getitem__(index)
-        return image, draw_points([(1, number), (6, number)], *image.shape[1:])
-"""
-OF_SHAPES, OF_OWN_DATA = (
-    f"from {PACKAGE}.data.{name} import {item}\n"
-    for name, item in {"shapes": "Shapes", "own_data": "draw_points"}.items()
-)
-SMALL_WORLD = {
-    "import partial\n": "import partial\nfrom typing import Any\n",
-    OF_SHAPES: OF_OWN_DATA + OF_SHAPES,
-    "models import networks": "models.pixel_cnn import PixelCNN",
-    "else 10\n": f"else 10\n{OTHER_TARGETS}",
-    "nn.Linear(3 * 8 * 8, outputs)": "nn.Conv2d(3, outputs, 1)",
-    ".flatten(1)": "",
-    '"cnn"': '"pixels"',
-    "networks.SmallCNN": "PixelCNN",
-}
-"""Changes of `tests/small_world.py`: targets, and models with an output for each pixel."""
-
 FLAGS = (
     *("--data", "own", "--image-size", 16, "--batch-size", 16, "--epochs", 6),
     *("--model", "pixels", "--num-workers", 0, "--device", "cpu"),
@@ -70,6 +48,7 @@ def change_task(project: Path) -> None:
     shutil.copy(files / "own_data.py", package / "data/own_data.py")
     shutil.copy(files / "own_test_task.py", project / "tests/test_task.py")
     shutil.copy(files / "small_targets.py", project / "tests/small_targets.py")
+    shutil.copy(files / "small_world.py", project / "tests/small_world.py")
     shutil.copy(FILES / "pixel_cnn.py", package / "models/pixel_cnn.py")
     row = '    "own": DatasetSpec(open_own, 16, shift_and_mirror, SCALED),\n'
     datasets, labels = package / "data/datasets.py", package / "data/labels.py"
@@ -82,8 +61,6 @@ def change_task(project: Path) -> None:
     networks = package / "models/networks.py"
     edit(networks, IMPORT, f"{IMPORT}from .pixel_cnn import PixelCNN\n")
     edit(networks, MODEL, MODEL + BRANCH)
-    for old, new in SMALL_WORLD.items():
-        edit(project / "tests/small_world.py", old, new)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +26,17 @@ FOLDER = ("--data", "folder", "--data-dir", "leaves")
 LIST = ("--data", "csv", "--data-dir", "leaves")
 
 
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory):
+    project = tmp_path_factory.mktemp(TASK) / "project"
+    return render(project, {"task": TASK, "preset": "recommended"})
+
+
 @pytest.fixture
-def project(tmp_path):
+def project(rendered, tmp_path):
     """A recommended project beside images of leaves with masks, and a list of them."""
     project = tmp_path / "project"
-    render(project, {"task": TASK, "preset": "recommended"})
+    subprocess.run(["cp", "-r", rendered, project], check=True)
     make_leaves(project / "leaves")
     return project
 
@@ -111,34 +118,88 @@ def test_it_learns_and_is_measured_and_predicted_alike(project, zygote):
 
 
 @pytest.mark.proof
-def test_a_model_of_another_library_is_exported(tmp_path, zygote):
-    """export.py holds the files to the model, and the model's masks are in other tests."""
-    subset = Subset.of("export", "smp", task=TASK)
-    project = render_subset(tmp_path / "project", subset)
-    training.make_shapes_few(project)
-    flags = ("--model", "smp:FPN:resnet18", "--max-steps", 6, "--run-dir", "run")
-    zygote.output(project, "train.py", *FLAGS[:-2], *flags)
-    assert "differ by" in zygote.output(project, "export.py", "run/model.pt")
+@pytest.mark.parametrize(("model", "steps"), [("unet", 60), ("smp:FPN:resnet18", 6)])
+def test_an_exported_model_predicts_the_same_masks(model, steps, tmp_path, zygote):
+    import onnxruntime
 
+    tricks = ("folders", "predict", "export", "evaluate", "smp")
+    project = render_subset(tmp_path / "project", Subset.of(*tricks, task=TASK))
+    make_leaves(project / "leaves")
+    flags = (*FLAGS[:-2], *FOLDER, "--model", model, "--max-steps", steps)
+    flags += ("--run-dir", "run")
+    zygote.output(project, "train.py", *flags)
+    assert "differ by" in zygote.output(project, "export.py", "run/model.pt")
+    # Those that are square, which are resized and cropped to themselves.
+    names = [f"{number}.png" for number in range(0, COUNT, 3)]
+    images = [project / "leaves/images" / name for name in names]
+    weights = ("--weights", "run/model.pt", "--device", "cpu", "--out", "out")
+    zygote.output(project, "predict.py", *images, *weights)
+    session = onnxruntime.InferenceSession(project / "run/model.onnx")
+    pixels = np.stack(read(images)).transpose(0, 3, 1, 2)
+    [probabilities] = session.run(None, {"images": pixels})
+    assert probabilities.shape == (len(names), 3, 16, 16)
+    assert probabilities.sum(axis=1) == pytest.approx(1, abs=1e-5)
+    predicted = np.stack(read(project / "out/masks" / name for name in names))
+    assert (probabilities.argmax(axis=1) == predicted).mean() > 0.9999
+
+
+TASK_FILE, METRICS_FILE, DATASETS, SETTINGS = (
+    f"{PACKAGE}/{name}.py"
+    for name in ("task", "pixel_metrics", "data/datasets", "settings")
+)
+
+PAIRS = '''def open_pairs(settings: Settings, _size: object) -> tuple[FileImages, FileImages]:
+    """Opens images with their masks beside them: leaf.jpg and leaf.png."""
+    files = sorted(settings.data_dir.glob("*.jpg"))
+    masks = [file.with_suffix(".png") for file in files]
+    found, names = open_masks(files, masks, settings.data_dir)
+    images = FileImages(files, found, names)
+    share, seed = settings.val_share, settings.split_seed
+    return split_by_share(images, settings.data_dir, share, seed)
+
+
+SCALED = '''
+IMPORTED = """from .mask_files import open_masks
+from .own_images import FileImages, describe_images, split_by_share
+"""
+ROW = """DATASETS = {
+    "pairs": DatasetSpec(open_pairs, 224, crop_and_mirror, SCALED),
+"""
 
 DICE = """    ious = class_ious(confusion)
     return {
         "mean_dice": mean_of_known(2 * ious / (1 + ious), confusion),
 """
 
+DATA_SET = {
+    DATASETS: [
+        ("from .own_images import FileImages, describe_images\n", IMPORTED),
+        ("SCALED = ", PAIRS),
+        ("DATASETS = {\n", ROW),
+    ],
+    SETTINGS: [('default="shapes"', 'default="pairs"')],
+}
 METRIC = {
-    f"{PACKAGE}/task.py": [
+    TASK_FILE: [
         ('"mean_iou": ".2%"}', '"mean_iou": ".2%", "mean_dice": ".2%"}'),
         ('RESULT = "mean_iou"', 'RESULT = "mean_dice"'),
     ],
-    f"{PACKAGE}/pixel_metrics.py": [("    return {\n", DICE)],
+    METRICS_FILE: [("    return {\n", DICE)],
 }
 
 
 @pytest.mark.proof
 @pytest.mark.share
-def test_another_metric_of_an_owner_breaks_no_test(project, zygote):
-    check_changes([METRIC], project, zygote, set())
-    flags = (*FOLDER, *FLAGS, "--max-steps", 3, "--run-dir", "run")
-    zygote.output(project, "train.py", *flags)
+def test_changes_of_an_owner_break_no_test(project, zygote):
+    check_changes([DATA_SET, METRIC], project, zygote, set())
+    pairs = project / "pairs"
+    pairs.mkdir()
+    shutil.copy(project / "leaves/classes.txt", pairs)
+    for path in (project / "leaves/images").iterdir():
+        Image.open(path).save(pairs / f"{path.stem}.jpg")
+        shutil.copy(project / "leaves/masks" / path.name, pairs)
+    flags = ("--image-size", 16, "--data-dir", "pairs", *FLAGS[-4:])
+    flags += ("--max-steps", 3, "--run-dir", "run")
+    output = zygote.output(project, "train.py", *flags)
     assert "val_mean_dice" in training.read_metrics(project / "run")[-1]
+    assert "3 classes (share of pixels): ground" in output

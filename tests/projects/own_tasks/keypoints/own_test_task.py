@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torchvision.transforms import v2
 
 from leaf_diseases.data.own_data import draw_points
 from leaf_diseases.settings import Settings
@@ -34,6 +35,19 @@ def test_points_outside_do_not_count() -> None:
     assert sums["points"] == 1
     [gradient] = torch.autograd.grad(loss, logits)
     assert not gradient[0, 1].any()
+
+
+def test_points_move_with_their_image() -> None:
+    """A channel of the image is the map, and is the map after each transform."""
+    maps = draw_points([(8, 20), (24, 9)], 32, 32)
+    image = torch.cat([maps, maps[:1]]) * 255
+    moves = [
+        v2.RandomResizedCrop(16, (0.35, 1.0), interpolation=0),
+        v2.RandomHorizontalFlip(),
+    ]
+    for _ in range(20):
+        moved, target = v2.Compose(moves)(image, maps)
+        assert torch.equal(moved[:2] > 0, target > 0)
 
 
 def test_both_points_are_read() -> None:
