@@ -8,7 +8,37 @@ import pytest
 from commands import RECOMMENDED, commit, custom, git, run
 from parts import few_of
 from subsets import ROOT, TASKS, TRICKS
+from torch_tricks.catalogue import own_questions
+from torch_tricks.errors import Refusal
+from torch_tricks.questions import Questions
 from versions import NEW_TRICK, REPOSITORY
+
+
+class TestChoices:
+    """A trick that comes in several forms, with a question of its own."""
+
+    QUESTIONS = Questions(own_questions())
+
+    @pytest.mark.parametrize(
+        ("before", "take", "leave", "after"),
+        [
+            ("none", ["parallel"], [], "dp"),
+            ("none", ["parallel=ddp"], [], "ddp"),
+            ("ddp", ["parallel"], [], "ddp"),
+            ("ddp", ["parallel=dp"], [], "dp"),
+            ("ddp", [], ["parallel"], "none"),
+        ],
+    )
+    def test_the_form_stays_unless_another_is_named(self, before, take, leave, after):
+        answers = {"task": TASKS[0], "parallel": before, "tricks": ["swa"]}
+        changed = self.QUESTIONS.changed(answers, take, leave)
+        assert changed == {"parallel": after, "tricks": ["swa"]}
+
+    def test_none_is_no_form(self):
+        with pytest.raises(Refusal, match="did you mean"):
+            self.QUESTIONS.find(["parallel=dpd"])
+        with pytest.raises(Refusal, match='"none"; there is dp, ddp'):
+            self.QUESTIONS.find(["parallel=none"])
 
 
 def listed(output):

@@ -47,3 +47,10 @@ def test_new_tricks_are_named_if_they_work_for_it(capsys, task):
     said = capsys.readouterr().out
     for trick in TRICKS:
         assert (f"new trick {trick.name} " in said) == trick.works("task", task)
+
+
+def test_a_task_that_does_not_exist_is_refused(tmp_path):
+    refused = run("new", tmp_path / "leaves", "--task", "clasification", code=2)
+    assert 'no choice of task is called "clasification"; ' in refused
+    refused = run("new", tmp_path / "leaves", "--with", "task=classification", code=2)
+    assert "with torch-tricks new --task classification" in refused

@@ -64,6 +64,15 @@ def page(show, written):
     return show(written)
 
 
+@needs_chromium
+def test_the_page_asks_for_it_before_the_preset(page):
+    assert page.is_checked("#task [value=classification]")
+    above = "element('task').compareDocumentPosition(element('presets')) & 4"
+    assert page.evaluate(above)
+    assert "--task" not in page.inner_text("#ours")
+    assert "task=" not in page.inner_text("#theirs")
+
+
 def lists():
     """Yields answers and tricks, and whether the command line refuses them.
 
@@ -86,6 +95,7 @@ def test_copier_refuses_what_the_command_line_refuses(version):
     known = {"preset": "custom"}
     for name in ("choice_questions", "catalogue"):
         known[name] = version.raw[name]["default"]
+    verdicts = set()
     for given, cases in groupby(lists(), key=itemgetter(0)):
         known |= {**given, "choice_answers": given}
         barred = version.default("refusals", known)
@@ -93,6 +103,8 @@ def test_copier_refuses_what_the_command_line_refuses(version):
             fault = version.fault("tricks", known | {"tricks": tricks})
             by_copier = bool(fault or {*barred} & {*tricks})
             assert by_copier == refused, (tricks, given)
+            verdicts.add(by_copier)
+    assert verdicts == {True, False}
 
 
 @needs_chromium

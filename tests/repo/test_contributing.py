@@ -8,6 +8,7 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -123,6 +124,14 @@ def has_types(module: ModuleSpec) -> bool:
     return any(
         (Path(d) / "py.typed").exists() for d in module.submodule_search_locations or []
     )
+
+
+def test_a_dependency_that_is_nowhere_is_named_with_every_place():
+    trick = replace(TRICKS[0], depends=("yaml>=6",))
+    files = project(None)
+    found = list(missing_dependencies(trick, files, files))
+    places = ("template/pyproject.toml.jinja", "pyproject.toml", "tests/floor.txt")
+    assert [line.partition(": ")[0] for line in found] == [*places, places[0]]
 
 
 @cache

@@ -21,6 +21,8 @@ from write_docs import (
     written_section,
 )
 
+LINK = re.compile(r"\[[^]]*\]\(([^)\s]+)\)")
+
 TRAINING = re.compile(r"\b(?:train|cross_validate)\.py ([^`\n#]*)")
 """The arguments of a command of the scripts that take all flags of a project."""
 
@@ -111,6 +113,13 @@ def test_a_guide_has_only_flags_of_the_tricks_that_it_names(page):
     for command in TRAINING.findall(text.replace("\\\n", " ")):
         for flag in re.findall(r"(?<= )--[a-z][\w-]*", command):
             assert flag.replace("--no-", "--") in known, f"{flag} in: {command}"
+
+
+@each_page
+def test_links_lead_to_files(page):
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        if not link.startswith(("https://", "#")):
+            assert (page.parent / link.partition("#")[0]).exists(), link
 
 
 def test_the_list_of_settings_that_stay_the_same_is_the_code():

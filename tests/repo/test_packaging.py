@@ -13,7 +13,7 @@ from zipfile import ZipFile
 import pytest
 from address import ADDRESS
 from commands import commit
-from inspection import MODULE_OF
+from inspection import MODULE_OF, module_of
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from processes import call
@@ -87,6 +87,11 @@ def test_no_package_is_called_as_a_directory_that_git_ignores(everything_in_it):
     lines = (everything_in_it / ".gitignore").read_text(encoding="utf-8").split()
     names = {name for line in lines if (name := line.strip("/")).isidentifier()}
     check_reserved({name for name in names if not name.startswith("_")})
+
+
+def test_no_package_is_called_as_what_a_project_imports(everything_in_it):
+    used = imported(code_of(everything_in_it), everything_in_it)
+    check_reserved({module_of(name).lower() for name in used})
 
 
 def test_no_package_is_called_as_what_a_dependency_brings(everything_in_it):

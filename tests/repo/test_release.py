@@ -203,10 +203,13 @@ def test_a_candidate_whose_version_is_taken(candidate):
 @pytest.mark.parametrize(
     ("url", "published"),
     [
+        (ADDRESS, True),
+        (f"{ADDRESS}.git", True),
         (f"{ADDRESS.upper()}/", True),
         (f"https://token@github.com/{REPOSITORY}.git", True),
         (f"git@github.com:{REPOSITORY}.git", True),
         (f"ssh://git@github.com/{REPOSITORY}", True),
+        ("https://github.com/somebody/torch-tricks", False),
         (f"https://github.com.example.org/{REPOSITORY}", False),
         (f"https://example.org/github.com/{REPOSITORY}", False),
         (f"{ADDRESS}-fork", False),

@@ -454,6 +454,8 @@ def faults(
     expect(after.get(IGNORED) == WEIGHTS, f"{IGNORED}, which git ignores, was changed")
     marked = {name for name, content in after.items() if MARKER.search(text(content))}
     expect(marked == conflicts, f"markers in {marked}, but {conflicts} listed")
+    for name in imported_but_deleted(deleted, new, after):
+        expect(name in report.names("missing"), f"nothing says that {name} is missing")
     code = 1 if conflicts or aside or report.names("missing") else 0
     expect(report.exit_code == code, f"exit code {report.exit_code}, not {code}")
     return found
@@ -467,6 +469,22 @@ def follow_renames(deleted: set[str]) -> set[str]:
         for old, new in RENAMED.items()
         if Path(name).name == old
     }
+
+
+def imported_but_deleted(deleted: set[str], new: Files, after: Files) -> set[str]:
+    """The deleted modules that both the new version and the result import."""
+    missing = set()
+    for name in deleted & new.keys():
+        module = Path(name).stem
+        statement = re.compile(
+            rf"^from [\w.]*\.{module} import|^import {module}$", re.MULTILINE
+        )
+        for other in after.keys() & new.keys():
+            if other.endswith(".py") and all(
+                statement.search(text(files[other])) for files in (new, after)
+            ):
+                missing.add(name)
+    return missing
 
 
 def merge(mine: bytes, old: bytes, new: bytes) -> bytes | None:

@@ -73,6 +73,19 @@ def test_a_tag_that_is_not_known_is_named_with_its_place(line, tmp_path):
         read_template(files_in(tmp_path), own_questions())
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["{% if unknown %}\na\n{% endif %}\n", "{{ chosen }}\n"],
+    ids=["condition", "place"],
+)
+def test_what_cannot_be_asked_or_filled_in_is_an_error(text, tmp_path):
+    (tmp_path / "notes.txt.jinja").write_text(text, encoding="utf-8")
+    template = read_template(files_in(tmp_path), own_questions())
+    answers = {"chosen": [], "task": TASKS[0], "parallel": "none", "author": ""}
+    with pytest.raises(UnknownConstruct):
+        template.render(answers)
+
+
 LOOP = "{% for name in chosen %}\nTAG\n{% endfor %}\n"
 INCLUDE = '{% include "template/{{ trick." ~ name ~ " }}/readme_section.md.jinja" %}'
 

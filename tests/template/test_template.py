@@ -16,7 +16,6 @@ from footprint import modules
 from processes import call_any
 from rendering import (
     DESCRIPTIONS,
-    all_answers,
     quick_copier,
     render_files,
     template_copy,
@@ -29,6 +28,18 @@ from torch_tricks.template import read_answers
 COPIER = Path(sys.executable).with_name("copier")
 QUESTIONS = own_questions()
 PRESETS = ("minimal", "recommended", "everything")
+
+
+def tricks_of(preset: str, task: str = "classification") -> list[str]:
+    """The tricks of a preset for a task."""
+    wanted = {
+        "minimal": lambda _: False,
+        "recommended": lambda trick: trick.recommended,
+        "everything": lambda trick: (
+            not trick.excludes and trick.works("parallel", "dp")
+        ),
+    }[preset]
+    return [t.name for t in TRICKS if t.works("task", task) and wanted(t)]
 
 
 @pytest.fixture
@@ -53,8 +64,7 @@ def copied(tmp_path, capsys):
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("preset", [*PRESETS, "custom"])
 def test_a_preset_decides_on_the_tricks(copied, preset, task):
-    decides = "recommended" if preset == "custom" else preset
-    tricks = all_answers({"preset": decides, "task": task})["chosen"]
+    tricks = tricks_of("recommended" if preset == "custom" else preset, task)
     project, recorded, printed = copied({"preset": preset, "task": task})
     # Only a preset is recorded, so that an update brings what it has gained.
     listed = {"parallel": "none", "tricks": tricks} if preset == "custom" else {}
@@ -153,6 +163,16 @@ def test_the_list_to_tick_says_what_a_trick_is_of_little_use_without():
     assert said == {trick.name for trick, _ in WANTED} >= {"freeze", "distillation"}
 
 
+@pytest.mark.parametrize(
+    ("folder", "name", "package"),
+    [("MNISTnet", "MNISTnet", "mnistnet"), ("--_", "Project", "project")],
+)
+def test_the_project_is_called_after_its_folder(copied, folder, name, package):
+    project, recorded, _ = copied({"preset": "minimal"}, folder=folder)
+    assert recorded["project_name"] == name
+    assert (project / package).is_dir()
+
+
 @cache
 def template_files() -> dict[str, str]:
     """Returns the texts of the template by path."""
@@ -181,6 +201,11 @@ def test_all_paths_exist_on_windows():
         assert not stems & {"con", "prn", "aux", "nul", "com1", "lpt1"}, path
 
 
+def test_folders_have_the_conditions():
+    for path in template_files():
+        assert "{%" not in path, path
+
+
 def test_templates_ask_what_is_chosen():
     """Where a preset decides, the list that the owner ticks is empty."""
     for path, text in template_files().items():
@@ -194,6 +219,11 @@ def test_conditions_are_nested_at_most_two_deep():
         for tag in re.findall(r"\{% (if|endif)\b", text):
             depth += 1 if tag == "if" else -1
             assert depth <= 2, path
+
+
+def test_nobody_needs_to_trust_the_template():
+    settings = {name for name in QUESTIONS if name.startswith("_")}
+    assert not settings & {"_tasks", "_migrations", "_jinja_extensions"}
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,21 @@ def test_the_check_finds_the_wrong_form(check):
         assert list(check(ast.parse(text), text))
 
 
+def test_a_clock_that_a_project_reads_too_early_is_found():
+    """In front of the call that waits for the device."""
+    found = set()
+    for name, text in render_files(everything().answers).items():
+        if inspection.is_product_code(name):
+            tree = ast.parse(text)
+            for function in functions(tree):
+                stops = [s for s in function.body if any(differences_of_times(s))]
+                function.body = stops + [s for s in function.body if s not in stops]
+            wrong = ast.unparse(tree)
+            if any(clock_read_before_the_device_is_done(ast.parse(wrong), wrong)):
+                found.add(name)
+    assert found
+
+
 def calls(tree: ast.AST, name: str) -> Iterator[ast.Call]:
     """Yields the calls of a function or method, by the end of its dotted name."""
     for node in ast.walk(tree):

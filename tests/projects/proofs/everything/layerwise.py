@@ -7,14 +7,20 @@ import torch
 import torchvision
 from leaf_diseases.models.networks import build_model
 from leaf_diseases.optim.layerwise import find_levels, parameter_blocks
-from small_world import rgb
+from small_world import narrow_cnn, rgb
 from torch import nn
 
 BLOCKS: dict[str, list[str]] = {
+    "cnn": [*(f"features.{number}.*" for number in (0, 2, 4, 6)), "classifier.*"],
     "resnet18": [
         "[cb]*1.*",
         *(f"layer{stage}.{block}.*" for stage in (1, 2, 3, 4) for block in (0, 1)),
         "fc.*",
+    ],
+    "mobilenet_v3_small": [
+        *(f"features.{number}.*" for number in range(13)),
+        "classifier.0.*",
+        "classifier.3.*",
     ],
     "vit_b_16": [
         # The class token, the embedding of patches, and that of positions.
@@ -49,6 +55,8 @@ def build(name: str) -> nn.Module:
     if name.startswith("timm:"):
         return build_model(name, 6, rgb(32, 32))
     with torch.device("meta"):
+        if name == "cnn":
+            return narrow_cnn(6)
         return torchvision.models.get_model(name, num_classes=6)
 
 
