@@ -331,9 +331,11 @@ class Project:
                 raise Refusal(_hidden([self.seen(path)], "skip-worktree"))
         for path in added:
             in_the_way = [path] if os.path.lexists(self.directory / path) else []
-            for folder in parents(path):
-                if not is_free_for_folder(self.directory / folder):
-                    in_the_way.append(folder)
+            in_the_way += [
+                folder
+                for folder in parents(path)
+                if not is_free_for_folder(self.directory / folder)
+            ]
             if in_the_way:
                 seen = self.seen(in_the_way[0])
                 raise Refusal(

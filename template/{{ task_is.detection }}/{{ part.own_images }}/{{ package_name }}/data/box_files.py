@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from PIL import ExifTags, Image
+from PIL import Image
 from torch import Tensor
 
 from ..errors import UserError
 from .boxes import Boxes, make_boxes
+from .image_files import UNREADABLE, orientation_of
 
 RELATIVE = (1, 1)
 """The height and width of an image in which corners are shares of its sides."""
@@ -146,8 +147,8 @@ def describe_turned(*splits: Sequence[Path]) -> list[str]:
         opened += files[:: -(-len(files) // MOST_OPENED) or 1]
     turned = []
     for file in opened:
-        with suppress(Exception), Image.open(file) as image:  # Tags may be damaged.
-            if image.getexif().get(ExifTags.Base.Orientation) in range(2, 9):
+        with suppress(*UNREADABLE), Image.open(file) as image:
+            if orientation_of(image) in range(2, 9):
                 turned.append(file)
     if not turned:
         return []
