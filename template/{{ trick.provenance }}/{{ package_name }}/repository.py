@@ -12,8 +12,6 @@ from pathlib import Path
 PROJECT = Path(__file__).parents[1]
 LARGEST = 2**20
 """Bytes of a new file in a patch at most."""
-OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_DIFF_OPTS")
-"""Variables that may name another repository, as in a hook of git, or other patches."""
 DIFF = (
     "diff",
     *("--binary", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"),
@@ -21,8 +19,6 @@ DIFF = (
     *("--src-prefix=a/", "--dst-prefix=b/"),
 )
 """Patches that `git apply` reads, whatever the user has configured."""
-UNCOMMITTED = "fatal: not a git repository (or any", "fatal: ambiguous argument 'HEAD'"
-"""Beginnings of git's messages where there is no repository, or no commit."""
 
 
 def describe_code() -> tuple[str | None, str, bytes]:
@@ -34,11 +30,10 @@ def describe_code() -> tuple[str | None, str, bytes]:
     try:
         return read_code()
     except (OSError, subprocess.CalledProcessError) as error:
-        cause = explain(error)
-    missing, remedy = "git cannot read the code", f"repair git ({cause})"
-    if cause.startswith(UNCOMMITTED):
-        missing, remedy = "no commit of git", "run git init, git add -A and git commit"
-    print(f"{missing}, so repeat.py cannot train again: before the next run, {remedy}")
+        print(
+            "the commit of the code is not known, so repeat.py cannot train again: commit "
+            f"the project with git before the next run ({explain(error)})"
+        )
     return None, "", b""
 
 
@@ -53,10 +48,6 @@ def read_code(since: str = "HEAD") -> tuple[str, str, bytes]:
         # the index, git knows which files may have changed in the same second.
         aside = Path(directory) / "index"
         shutil.copy2(PROJECT / index, aside)
-        # Also those of `git update-index --skip-worktree` and `--assume-unchanged`.
-        unskip = "update-index", "--no-skip-worktree", "-z", "--stdin"
-        git(*unskip, index=aside, given=b"\0".join(skipped_files()))
-        git("update-index", "-q", "--unmerged", "--really-refresh", index=aside)
         if small:
             # By standard input, as there may be too many names for a command.
             add = "--literal-pathspecs", "add", "--intent-to-add"
@@ -72,13 +63,6 @@ def read_code(since: str = "HEAD") -> tuple[str, str, bytes]:
     return commit, place, patch
 
 
-def skipped_files() -> list[bytes]:
-    """Returns the files with --skip-worktree. Those of a sparse checkout are missing."""
-    files = git("ls-files", "-t", "-z", ":/").split(b"\0")
-    names = [file[2:] for file in files if file.startswith(b"S ")]
-    return [name for name in names if os.path.lexists(PROJECT / os.fsdecode(name))]
-
-
 def is_small_code(path: Path) -> bool:
     """Returns whether a new file belongs into a patch."""
     return path.suffix in (".py", ".toml") and path.lstat().st_size <= LARGEST
@@ -86,14 +70,10 @@ def is_small_code(path: Path) -> bool:
 
 def git(*arguments: str, index: Path | None = None, given: bytes = b"") -> bytes:
     """Runs git in the project, and returns what it prints."""
-    environment = {k: value for k, value in os.environ.items() if k not in OF_HOOKS}
-    environment["LC_ALL"] = "C"  # UNCOMMITTED is in English.
-    if index is not None:
-        environment["GIT_INDEX_FILE"] = str(index)
     return subprocess.run(
         ["git", *arguments],
         cwd=PROJECT,
-        env=environment,
+        env=os.environ | ({"GIT_INDEX_FILE": str(index)} if index else {}),
         input=given,
         capture_output=True,
         check=True,
