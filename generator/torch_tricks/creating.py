@@ -13,7 +13,7 @@ from typing import Any
 
 from torch_tricks import preview
 from torch_tricks.errors import Refusal
-from torch_tricks.git import GitError, git, run_git
+from torch_tricks.git import GitError, git, git_names
 from torch_tricks.project import is_free_for_folder, parents
 from torch_tricks.questions import ABOUT_THE_PROJECT, TASK, Questions
 from torch_tricks.template import (
@@ -125,8 +125,9 @@ def create(
         rendering = attempt(scratch, answers)
         dependencies = rendering.dependencies
         kept = keep_own_files(rendering.directory, dest) if beside else []
+        names = files_below(rendering.directory)
         move_into_place(rendering.directory, dest)
-    print_next_steps(rendering, dest, dependencies, kept)
+    print_next_steps(rendering, dest, dependencies, kept, names)
 
 
 def choose_template(template: str, ref: str) -> tuple[str, str | None]:
@@ -167,9 +168,8 @@ def keep_own_files(directory: Path, dest: Path) -> list[str]:
         Refusal: the destination is a project, or has a module or a file in the place of one.
     """
     kept, in_the_way = [], []
-    for path in sorted(each for each in directory.rglob("*") if each.is_file()):
-        name = path.relative_to(directory).as_posix()
-        place = dest / name
+    for name in files_below(directory):
+        path, place = directory / name, dest / name
         if not os.path.lexists(place):
             # A link may lead elsewhere, and a file has nothing below it.
             in_the_way += [f for f in parents(name) if not is_free_for_folder(dest / f)]
@@ -189,6 +189,12 @@ def keep_own_files(directory: Path, dest: Path) -> list[str]:
             "project in a new folder"
         )
     return kept
+
+
+def files_below(directory: Path) -> list[str]:
+    """Returns the files of a folder, relative to it."""
+    files = sorted(each for each in directory.rglob("*") if each.is_file())
+    return [path.relative_to(directory).as_posix() for path in files]
 
 
 def list_some(names: Sequence[str]) -> str:
@@ -256,40 +262,57 @@ def move_beside(directory: Path, dest: Path, moved: list[Path]) -> None:
         moved.append(place)
 
 
-def first_commit(dest: Path) -> tuple[str, str]:
-    """Returns the commands for the first commit of a project, and a note about them."""
+def first_commit(dest: Path, names: Sequence[str]) -> tuple[str, list[str]]:
+    """Returns the commands for the first commit of a project, and notes about them.
+
+    Args:
+        names: files of the project.
+    """
     try:
         top = git("rev-parse", "--show-cdup", cwd=dest)
-        ignored = (
-            top
-            and not run_git(
-                "check-ignore", "--quiet", ".", cwd=dest, allowed=(0, 1)
-            ).returncode
-        )
+        given = "\0".join(names).encode()
+        options = {"cwd": dest, "input": given, "allowed": (0, 1)}
+        ignored = git_names("check-ignore", "--stdin", **options)
     except (GitError, Refusal):
         # No repository, or no git.
-        ignored = True
+        ignored = [*names]
+    if len(ignored) == len(names):
+        return 'git init && git add -A && git commit -m "Start"', []
+    notes = []
+    if top:
+        notes.append(
+            f"the project is in the repository of {os.path.normpath(dest / top)}: for one of its "
+            "own, run git init first"
+        )
     if ignored:
-        return 'git init && git add -A && git commit -m "Start"', ""
-    place = os.path.normpath(dest / top)
-    note = f"the project is in the repository of {place}: for one of its own, run git init first"
-    return 'git add . && git commit -m "Start" .', note if top else ""
+        notes.append(
+            f"git ignores {list_some(ignored)}: change .gitignore before you commit the project"
+        )
+    return 'git add . && git commit -m "Start" .', notes
 
 
 def print_next_steps(
-    rendering: Rendering, dest: Path, dependencies: list[str], kept: Sequence[str]
+    rendering: Rendering,
+    dest: Path,
+    dependencies: list[str],
+    kept: Sequence[str],
+    names: Sequence[str],
 ) -> None:
-    """Prints the new project, the next steps, and the names of files that were kept."""
+    """Prints the new project, the next steps, and the names of files that were kept.
+
+    Args:
+        names: files of the project, without those that were kept.
+    """
     name, tricks = rendering.answers["project_name"], ", ".join(rendering.tricks)
     folder = os.path.relpath(dest)
     package = rendering.answers["package_name"]
     print(f"{name} is ready in {folder} with {tricks or 'no tricks'}.")
     print(f"Its package is {package}: import {package}.")
-    names = (re.split("[^A-Za-z0-9_.-]", each)[0] for each in dependencies)
-    print(f"It depends on {', '.join(names)}.\n")
+    needed = (re.split("[^A-Za-z0-9_.-]", each)[0] for each in dependencies)
+    print(f"It depends on {', '.join(needed)}.\n")
     if folder != ".":
         print(f"    cd {shlex.quote(folder)}")
-    commands, about_git = first_commit(dest)
+    commands, about_git = first_commit(dest, names)
     print(f"    {commands}")
     print(f"    {rendering.installation}")
     if "uv" in rendering.tricks:
@@ -306,7 +329,7 @@ def print_next_steps(
         notes.append(
             "add what it depends on to your pyproject.toml, before you install it"
         )
-    notes += [*filter(None, [about_git]), *advice, *rendering.notes]
+    notes += [*about_git, *advice, *rendering.notes]
     for note in notes:
         print(f"\nnote: {note}")
     if not rendering.version:

@@ -163,6 +163,7 @@ class TestNew:
         ("ignored", "expected"),
         [
             ("", 'git add . && git commit -m "Start" .'),
+            ("data/", 'git add . && git commit -m "Start" .'),
             ("work/", 'git init && git add -A && git commit -m "Start"'),
         ],
     )
@@ -173,7 +174,8 @@ class TestNew:
         (tmp_path / ".gitignore").write_text(ignored)
         output = run("new", tmp_path / "work" / "leaves", "--defaults")
         assert f"\n    {expected}\n" in output
-        assert (f"the repository of {tmp_path}:" in output) == (not ignored)
+        assert (f"the repository of {tmp_path}:" in output) == (ignored != "work/")
+        assert ("\nnote: git ignores leaves/data/" in output) == (ignored == "data/")
 
     def test_beside_the_files_of_a_repository(self, tmp_path, fresh, monkeypatch):
         """Those that the project has too stay, and an update leaves them as well."""

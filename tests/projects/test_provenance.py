@@ -47,10 +47,12 @@ def test_a_run_of_edited_code_is_repeated(folder, tmp_path):
     weights = [tmp_path / name / "model.pt" for name in ("run", "run-repeated")]
     assert weights[0].read_bytes() == weights[1].read_bytes()
 
-    git(clone, "apply", run / "changes-1.patch")
+    git(clone, "config", "core.abbrev", "12")
+    git(clone, "apply", *run.glob("changes-*.patch"))
     assert repeat() == ["nothing differs"]
     git(clone, "add", ".")
     git(clone, "commit", "--quiet", "--message", "second")
     assert repeat() == ["nothing differs"]
     Image.new("RGB", (9, 9)).save(photos / "train/a/0.png")
-    assert repeat() == ["data: other names, sizes or targets of images in train"]
+    [line] = repeat()
+    assert line.startswith("data: train ")
