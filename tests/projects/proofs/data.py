@@ -32,7 +32,9 @@ def middles_in_training(data: Data) -> Iterator[Tensor]:
 
 
 def prepare(factor: float, size: Any, crop_size: Any, *rest: Any) -> Preprocessing:
-    return Preprocessing([int(factor * side) for side in size], crop_size, *rest)
+    """Returns a preprocessing that is bicubic, as random crops of photos are."""
+    sizes = [int(factor * side) for side in size], crop_size
+    return Preprocessing(*sizes, *rest, interpolation="bicubic")
 
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
