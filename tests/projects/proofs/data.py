@@ -32,7 +32,7 @@ def middles_in_training(data: Data) -> Iterator[Tensor]:
 
 
 def prepare(factor: float, size: Any, crop_size: Any, *rest: Any) -> Preprocessing:
-    """Returns a preprocessing that is bicubic, as random crops of photos are."""
+    """Returns a preprocessing that is bicubic, as random crops of large photos are."""
     sizes = [int(factor * side) for side in size], crop_size
     return Preprocessing(*sizes, *rest, interpolation="bicubic")
 
