@@ -268,6 +268,7 @@ def first_commit(dest: Path, names: Sequence[str]) -> tuple[str, list[str]]:
     Args:
         names: files of the project.
     """
+    in_its_own = 'git init && git add -A && git commit -m "Start"'
     try:
         top = git("rev-parse", "--show-cdup", cwd=dest)
         given = "\0".join(names).encode()
@@ -275,9 +276,9 @@ def first_commit(dest: Path, names: Sequence[str]) -> tuple[str, list[str]]:
         ignored = git_names("check-ignore", "--stdin", **options)
     except (GitError, Refusal):
         # No repository, or no git.
-        ignored = [*names]
-    if len(ignored) == len(names):
-        return 'git init && git add -A && git commit -m "Start"', []
+        return in_its_own, []
+    if top and len(ignored) == len(names):
+        return in_its_own, []
     notes = []
     if top:
         notes.append(

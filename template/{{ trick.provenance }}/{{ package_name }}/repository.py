@@ -31,7 +31,8 @@ def describe_code() -> tuple[str | None, str, bytes]:
     about what it lacks, and if there is no commit, which is None then.
     """
     try:
-        code, missing = read_code(), [*missing_code()]
+        new = new_code()
+        code, missing = read_code(new), [*missing_code(new)]
     except (OSError, subprocess.CalledProcessError) as error:
         print(
             "the code is not saved, so repeat.py cannot train again: before the next run, "
@@ -43,11 +44,16 @@ def describe_code() -> tuple[str | None, str, bytes]:
     return code
 
 
-def read_code(since: str = "HEAD") -> tuple[str, str, bytes]:
-    """Returns commit, place, and a patch since a commit; or raises what git raises."""
+def read_code(new: list[str], since: str = "HEAD") -> tuple[str, str, bytes]:
+    """Returns commit, place, and a patch since a commit; or raises what git raises.
+
+    Args:
+        new: files that git does not track, of which the patch has the small ones.
+        since: the commit before the changes.
+    """
     names = "HEAD", "--show-prefix", "--git-path", "index"
     commit, place, index, _ = os.fsdecode(git("rev-parse", *names)).split("\n")
-    small = [name for name in new_code() if size_of(name) <= LARGEST]
+    small = [name for name in new if size_of(name) <= LARGEST]
     with tempfile.TemporaryDirectory() as directory:
         # In a copy of git's index, so that the repository stays as it is. By the time of
         # the index, git knows which files may have changed in the same second.
@@ -61,9 +67,9 @@ def read_code(since: str = "HEAD") -> tuple[str, str, bytes]:
         return commit, place, git(*DIFF, since, index=aside)
 
 
-def missing_code() -> Iterator[str]:
-    """Yields a line about code that no patch has."""
-    if large := [name for name in new_code() if size_of(name) > LARGEST]:
+def missing_code(new: list[str]) -> Iterator[str]:
+    """Yields a line about large new files, and one about ignored code: no patch has it."""
+    if large := [name for name in new if size_of(name) > LARGEST]:
         yield f"new files above 1 MB, such as {min(large)}: commit them"
     if ignored := untracked("--ignored", "--", "train.py", f"{PACKAGE}/*.py"):
         yield f"code that git ignores, such as {min(ignored)}: change .gitignore"
