@@ -170,8 +170,13 @@ def schedule_of(run: Any) -> Callable[[int], float]:
     set_rates = importlib.import_module(f"{package}.optim.optimizer").set_rates
     unit = torch.optim.SGD([torch.zeros(1)], lr=1.0)
     factor = [run.plateau.factor] if hasattr(run, "plateau") else []
-    batches = len(run.train_loader)
-    return lambda step: set_rates(unit, run.settings, step, batches, *factor)[0]
+    settings = [run.settings] if factor or hasattr(run, "swa") else []
+
+    def share(step: int) -> float:
+        set_rates(unit, *settings, step, run.total_steps, *factor)
+        return unit.param_groups[0]["lr"]
+
+    return share
 
 
 class BareLoop:

@@ -211,15 +211,14 @@ def test_speed_of_an_epoch_is_that_of_all_its_parts(stopped: Settings) -> None:
 def test_options_of_the_optimizer_are_those_of_this_run(run: Run) -> None:
     """Else those of another project would go on here, without a word."""
     train.train_epoch(run)
-    rates = [group["lr"] for group in run.optimizer.param_groups]
     checkpoint = read_checkpoint(checkpoints(run.settings)[-1])
     for group in checkpoint.state["optimizer"]["param_groups"]:
         group |= {"lr": 99.0, "initial_lr": 99.0, "weight_decay": 99.0, "maximize": 1}
     restore(run, checkpoint)
-    for group, rate in zip(run.optimizer.param_groups, rates, strict=True):
+    for group in run.optimizer.param_groups:
         assert not group["maximize"]
         assert max(group["weight_decay"], group["initial_lr"]) < 99
-        assert group["lr"] == rate
+        assert group["lr"] == 99  # Of the last step: the next one sets its own.
 
 
 @pytest.fixture

@@ -28,10 +28,10 @@ def test_rate_anneals_as_with_swalr() -> None:
 def test_rate_anneals_for_a_twentieth_of_the_steps(settings: Settings) -> None:
     run = train.make_run(replace(settings, epochs=20))
     steps, start = len(run.train_loader), run.swa.start
-    rates = [
-        max(set_rates(run.optimizer, run.settings, start + step, steps, 1.0))
-        for step in range(steps + 3)
-    ]
+    rates = []
+    for step in range(steps + 3):
+        set_rates(run.optimizer, run.settings, start + step, run.total_steps, 1.0)
+        rates.append(max(run.rates))
     assert len(set(rates)) == steps + 1
     assert rates[steps:] == pytest.approx(3 * [1e-4])
 
