@@ -3,11 +3,12 @@
 import os
 from collections.abc import Iterator
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from leaf_diseases.data import datasets, transforms
+from leaf_diseases.data import datasets, loaders, transforms
 from leaf_diseases.data.datasets import DATASETS, Data, load_data
 from leaf_diseases.data.images import ArrayImages
 from leaf_diseases.data.loaders import make_val_loader
@@ -73,6 +74,18 @@ def test_batches_that_do_not_fit_into_shared_memory_are_refused(tiny: Settings) 
     make_val_loader(data, tiny, torch.device("cpu"))
     data.preprocessing = data.preprocessing._replace(crop_size=(10**6, 10**6))
     with pytest.raises(UserError, match=r"^2 data .* MiB left: pass --num-workers 0, "):
+        make_val_loader(data, tiny, torch.device("cpu"))
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="it is Linux's")
+def test_short_epochs_do_not_shorten_the_validation_data(
+    tiny: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny = replace(tiny, num_workers=2, batch_size=1, epoch_steps=1)
+    data = load_data(tiny).val
+    free = SimpleNamespace(free=3 * data.preprocessing.nbytes)
+    monkeypatch.setattr(loaders.shutil, "disk_usage", lambda _: free)
+    with pytest.raises(UserError, match="2 data loading processes need"):
         make_val_loader(data, tiny, torch.device("cpu"))
 
 

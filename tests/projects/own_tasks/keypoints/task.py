@@ -108,7 +108,7 @@ class Criterion(nn.Module):
         }
 
 
-def step(
+def compute_loss(
     model: nn.Module, criterion: nn.Module, inputs: Tensor, targets: Tensor
 ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     outputs = model(inputs).float()
