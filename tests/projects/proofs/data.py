@@ -67,6 +67,21 @@ def test_training_and_evaluation_differ_by_chance_alone(
             check(replace(settings, data_on_device=True))
 
 
+@pytest.mark.parametrize("resized", [(12, 18), (16, 24), (12, 20)])
+def test_only_images_of_another_size_are_resized_and_cropped(
+    settings: Settings, resized: tuple[int, int]
+) -> None:
+    image = torch.randint(256, (3, 12, 18), dtype=torch.uint8)
+    preprocessing = load_data(settings).preprocessing
+    preprocessing = preprocessing._replace(resize_size=resized, crop_size=(12, 18))
+    transform = preprocessing.transform()
+    found, target = transform(image, 1)
+    assert target == 1
+    assert found.equal(v2.CenterCrop((12, 18))(preprocessing.resize()(image)))
+    assert (found is image) == (resized == (12, 18))
+    assert transform(image).equal(found)
+
+
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="it is Linux's")
 def test_batches_that_do_not_fit_into_shared_memory_are_refused(tiny: Settings) -> None:
