@@ -263,7 +263,7 @@ def watch(gpu: FakeGPU, train: ModuleType) -> None:
     from leaf_diseases.models import weights
 
     train.write_samples = lambda *_: None
-    for name in ("save_checkpoint", "save_state_dict", "save_weights"):
+    for name in ("save_checkpoint", "save_weights"):
         for module in (train, weights):
             setattr(module, name, lambda *_: None)  # There is nothing to be saved.
     evaluation.write_report = lambda *_: None  # Fake numbers have no pictures.

@@ -19,7 +19,7 @@ from torch import nn
 def test_damaged_weights_are_refused(tmp_path: Path) -> None:
     """Most flipped bits would load silently wrong."""
     model, path = nn.Linear(64, 64), tmp_path / "model.pt"
-    save_weights(model, path)
+    save_weights(model.state_dict(), path)
     whole = path.read_bytes()
     middle = whole.index(model.weight.detach().numpy().tobytes()) + 2**13
     for flip in (middle, whole.rindex(b"PK\1\2") + 38):  # The latter makes a folder.

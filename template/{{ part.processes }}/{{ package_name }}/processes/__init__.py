@@ -1,1 +1,1 @@
-"""Processes of a run, and communication between them."""
+"""Processes of a run."""
