@@ -16,6 +16,7 @@ from leaf_diseases.data.transforms import Preprocessing
 from leaf_diseases.errors import UserError
 from leaf_diseases.settings import Settings, replace
 from torch import Tensor
+from torchvision import tv_tensors
 from torchvision.transforms import v2
 
 BUILT_IN = DATASETS.keys() & {
@@ -80,6 +81,8 @@ def test_only_images_of_another_size_are_resized_and_cropped(
     assert found.equal(v2.CenterCrop((12, 18))(preprocessing.resize()(image)))
     assert (found is image) == (resized == (12, 18))
     assert transform(image).equal(found)
+    _, mask = transform(image, tv_tensors.Mask(torch.zeros(6, 9)))
+    assert mask.shape == (12, 18)
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")

@@ -34,6 +34,17 @@ def test_stopped_run_is_finished_until_it_gets_more_patience(
     assert_equal_runs(tmp_path / "run", tmp_path / "unbroken")
 
 
+@pytest.mark.usefixtures("linear_model")
+def test_a_finished_run_knows_whether_averaging_had_begun(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = replace(settings, patience=1, swa_start=1.0)
+    with validation_losses(*range(1, 9)):
+        train.main(settings)
+        train.main(replace(settings, resume="auto"))
+    assert "holds a finished run" in capsys.readouterr().out.splitlines()[-1]
+
+
 def test_run_stopped_within_an_epoch_goes_on_whatever_its_loss(
     settings: Settings, tmp_path: Path
 ) -> None:
