@@ -11,7 +11,7 @@ from leaf_diseases.errors import UserError
 from leaf_diseases.settings import Settings, replace
 from leaf_diseases.task import METRICS
 from small_world import make_tiny_images
-from test_evaluate import evaluated, save_image, weights
+from test_evaluate import save_image
 
 
 def test_classes_keep_the_numbers_that_the_model_knows(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .box_metrics import find_mistakes, overlaps
-from .data.box_pictures import LOWEST_SCORE, draw_detections, draw_targets
+from .data.box_pictures import LOWEST_SCORE, colour_of, draw_detections, draw_targets
 from .task import Task
 
 SECTIONS = {
@@ -103,3 +103,8 @@ def draw(
         "Truth": draw_targets(image, target, names),
         "Prediction": draw_detections(image, shown, names),
     }
+
+
+def colours_of(names: list[str]) -> dict[str, tuple[int, ...]]:
+    """Returns the colours of the classes in pictures."""
+    return {name: colour_of(number) for number, name in enumerate(names)}

@@ -87,3 +87,8 @@ def name_classes(task: Task, mask: Tensor) -> list[str]:
 def draw(image: Tensor, mask: Tensor, classes: int) -> Tensor:
     """Blends an image, uint8 of shape (3, H, W), with the colours of a mask."""
     return overlay(image, resize_mask(mask, [*image.shape[1:]]), palette(classes))
+
+
+def colours_of(names: list[str]) -> dict[str, tuple[int, ...]]:
+    """Returns the colours of the classes in pictures, but of the first: it has none."""
+    return dict(zip(names[1:], map(tuple, palette(len(names))[1:].tolist())))

@@ -1,5 +1,6 @@
 """Targets in the small world of the tests: two points at one of six heights."""
 
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -20,5 +21,5 @@ def small_target(kind: int) -> Tensor:
     return draw_points([(1, kind), (6, kind)], 8, 8)
 
 
-def label_cells(kind: int) -> dict[str, str]:
+def label_cells(kind: int, _image: Path) -> dict[str, str]:
     return {"points": f"1 {kind}; 6 {kind}"}

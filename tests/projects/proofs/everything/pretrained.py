@@ -16,11 +16,9 @@ from leaf_diseases.errors import UserError
 from leaf_diseases.models.loading import strip_prefixes
 from leaf_diseases.models.pretrained import load_fitting, read_torchvision
 from leaf_diseases.settings import Settings, replace
-from small_world import narrow_cnn
+from small_world import SMALLEST, WEIGHTS_FILE, narrow_cnn
 from test_pretrained import (
-    FILE,
     PREPARED,
-    SMALLEST,
     begin,
     build_transformer,
     cache,
@@ -41,15 +39,15 @@ def test_downloads_of_other_bytes_are_refused(
     with pytest.raises(UserError, match="invalid hash value") as refused:
         read_torchvision(SMALLEST)
     assert str(refused.value).startswith(
-        f"cannot read or download https://download.pytorch.org/models/{FILE}: "
-        f"check the network, or put the file at {cache / FILE} ("
+        f"cannot read or download https://download.pytorch.org/models/{WEIGHTS_FILE}: "
+        f"check the network, or put the file at {cache / WEIGHTS_FILE} ("
     )
     assert list(cache.iterdir()) == []
 
 
 def test_only_tensors_are_read_from_the_cache(cache: Path) -> None:
     """Any other object could run code when it is loaded."""
-    torch.save({"fc.bias": Path()}, cache / FILE)
+    torch.save({"fc.bias": Path()}, cache / WEIGHTS_FILE)
     with pytest.raises(UserError, match=r"cannot read or .*\(UnpicklingError: "):
         read_torchvision(SMALLEST)
 

@@ -1,4 +1,7 @@
-"""Masks of any size in an HDF5 file: https://docs.h5py.org/en/stable/special.html."""
+"""Masks of any size in an HDF5 file: https://docs.h5py.org/en/stable/special.html.
+
+`targets` has the class numbers of a mask in each row, with height and width in `sizes`.
+"""
 
 import h5py
 import numpy as np
@@ -7,7 +10,7 @@ from torch import Tensor
 from torchvision import tv_tensors
 
 
-class MaskWriter:
+class TargetWriter:
     """Writes flattened masks and their sizes, one by one."""
 
     def __init__(self, file: h5py.File, count: int) -> None:
@@ -23,7 +26,7 @@ class MaskWriter:
         self.row += 1
 
 
-class StoredMasks:
+class StoredTargets:
     """Reads the masks of a file one by one."""
 
     def __init__(self, file: h5py.File) -> None:
