@@ -111,15 +111,15 @@ def train_ours(project: Path, data: Path, seed: int, epochs: int) -> dict[str, A
     run = train.make_run(settings)
     train.write_config(run)
     began = time.perf_counter()
-    records = []
     while not train.is_over(run):
-        records.append(train.train_epoch(run))
+        record = train.train_epoch(run)
     seconds = time.perf_counter() - began
-    train.evaluate_and_save(run, records[-1])
+    train.evaluate_and_save(run, record)
+    history = run.progress.history
     return {
-        "map": records[-1]["val_map"],
+        "map": history[-1]["val_map"],
         "speed": epochs * len(run.data.train) / seconds,
-        "losses": [record["train_loss"] for record in records],
+        "losses": [record["train_loss"] for record in history],
     }
 
 
